@@ -3,22 +3,82 @@
 
 use crate::disk;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes that are read at once to find the end of the last whole line.
 const CHUNK: u64 = 64 * 1024;
+/// The most bytes of a line. A group of samples, with all their tokens, is the longest line that Gavel writes.
+const LINE_BYTES: u64 = 1 << 30;
+
+/// Opens a regular file, which may be a link to one. Anything else in its place is an error: opening a pipe could wait
+/// for ever, and a device may have no end.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// The content of a regular file with at most `most` bytes.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::with_capacity(length.min(most) as usize);
+    if length <= most {
+        file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    }
+    if length > most || bytes.len() as u64 > most {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The text of a regular file with at most `most` bytes.
+pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_regular(path, most)?)
+        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// Reads the next line and its line break into `line`. Returns its number of bytes, which is 0 at the end.
+///
+/// # Errors
+/// The line is longer than any line that Gavel writes.
+pub fn read_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    read_line_of(file, line, LINE_BYTES)
+}
+
+fn read_line_of(file: &mut impl BufRead, line: &mut Vec<u8>, most: u64) -> io::Result<usize> {
+    line.clear();
+    let read = file.by_ref().take(most).read_until(b'\n', line)?;
+    match line.last() {
+        Some(b'\n') | None => Ok(read),
+        _ if (read as u64) < most => Ok(read),
+        _ => Err(io::Error::new(ErrorKind::InvalidData, format!("a line has more than {most} bytes"))),
+    }
+}
 
 /// Opens a file of lines for appending, and creates it where there is none. Text
-/// after its last line break is a line that was cut off, and is removed.
+/// after its last line break is a line that was cut off, and is removed. A link is
+/// an error: a folder from somebody else could have one to any file.
 pub fn append_to_lines(path: &Path) -> io::Result<File> {
-    let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+    let mut file = open_unlinked(path, OpenOptions::new().create(true).read(true).append(true))?;
     let length = file.seek(SeekFrom::End(0))?;
     let whole = end_of_whole_lines(&mut file, length)?;
     if whole < length {
         file.set_len(whole)?;
     }
     Ok(file)
+}
+
+/// Opens a file for writing, but not through a link.
+pub fn open_unlinked(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a link, and nothing is written through links"),
+        _ => error,
+    })
 }
 
 fn end_of_whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
@@ -56,7 +116,8 @@ impl WholeFile {
     /// The same as [`create`](Self::create), with the name `partial` until it is
     /// whole: for files that several threads may write at once.
     pub fn create_as(path: &Path, partial: PathBuf) -> io::Result<Self> {
-        Ok(Self { file: File::create(&partial)?, path: path.to_owned(), partial, is_whole: false })
+        let file = open_unlinked(&partial, OpenOptions::new().write(true).create(true).truncate(true))?;
+        Ok(Self { file, path: path.to_owned(), partial, is_whole: false })
     }
 
     /// Gives the file its name, once its content is on the disk.
@@ -175,6 +236,35 @@ mod tests {
             append_to_lines(&path).unwrap().write_all(b"new\n").unwrap();
             assert!(fs::read_to_string(&path).unwrap() == format!("{kept}new\n"));
         }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_read() {
+        let mut file: &[u8] = b"12345\n\n1234567\n12345678";
+        let mut line = Vec::new();
+        let mut next = || read_line_of(&mut file, &mut line, 8).map(|read| (read, line.clone()));
+        assert_eq!(next().unwrap(), (6, b"12345\n".to_vec()));
+        assert_eq!(next().unwrap(), (1, b"\n".to_vec()));
+        assert_eq!(next().unwrap(), (8, b"1234567\n".to_vec()));
+        assert_eq!(next().unwrap_err().to_string(), "a line has more than 8 bytes");
+        let mut cut_off: &[u8] = b"1234";
+        let mut next = || read_line_of(&mut cut_off, &mut line, 8);
+        assert_eq!((next().unwrap(), next().unwrap()), (4, 0));
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_the_most_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_regular_text(&path, 5).unwrap(), "12345");
+        assert_eq!(read_regular(&path, 4).unwrap_err().to_string(), "it has more than 4 bytes");
+        // Its length is 0, and it has content.
+        assert_eq!(
+            read_regular(Path::new("/proc/self/status"), 9).unwrap_err().to_string(),
+            "it has more than 9 bytes"
+        );
+        assert_eq!(open_regular(Path::new("/dev/zero")).unwrap_err().to_string(), "it is not a regular file");
     }
 
     /// The operations of `work` in `folder`, with the names there.

@@ -8,9 +8,8 @@ use crate::engine::Engines;
 use crate::error::LoadError;
 use crate::shared::Shared;
 use crate::spec::PluginSpec;
-use std::fs::OpenOptions;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use gavel_data::files::open_regular;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use wasmtime::component::Component;
 
@@ -28,17 +27,11 @@ const SOURCES: [&str; 7] = ["py", "rs", "js", "ts", "c", "cpp", "toml"];
 pub(crate) fn read(shared: &Shared, plugin: &str, path: &Path) -> Result<Vec<u8>, LoadError> {
     let allowed = shared.compiler.limits.size;
     let failed = |source| LoadError::Read { plugin: plugin.into(), path: path.into(), source };
-    // Otherwise opening a pipe waits for a writer.
-    let mut open = OpenOptions::new();
-    let file = open.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
+    if path.is_dir() {
         return Err(LoadError::Source { plugin: plugin.into(), path: path.into() });
     }
-    if !metadata.is_file() {
-        return Err(failed(io::Error::other("it is not a regular file")));
-    }
-    let found = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    let file = open_regular(path).map_err(failed)?;
+    let found = usize::try_from(file.metadata().map_err(failed)?.len()).unwrap_or(usize::MAX);
     if found > allowed {
         let what = TooCostly::Size { found, allowed };
         return Err(LoadError::TooCostly { plugin: plugin.into(), path: path.into(), what });

@@ -11,7 +11,7 @@ use self::damage::Damage;
 use crate::error::{Result, RunError};
 use crate::layout;
 use crate::queue::{self, QueuedGroup};
-use gavel_data::files::{finish_folder, partial, remove_folder};
+use gavel_data::files::{finish_folder, partial, read_regular, remove_folder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 const OPTIMIZER: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
+/// The most bytes of a state: it has some numbers for each plugin.
+const STATE_BYTES: u64 = 64 << 20;
 const REFERENCE: &str = "reference.safetensors";
 const CRITIC: &str = "critic.safetensors";
 const CRITIC_OPTIMIZER: &str = "critic-optimizer.safetensors";
@@ -66,7 +68,7 @@ pub struct Spent {
 impl Spent {
     /// Adds further spending.
     pub fn add(&mut self, other: Self) {
-        (self.tokens, self.money) = (self.tokens + other.tokens, self.money + other.money);
+        (self.tokens, self.money) = (self.tokens.saturating_add(other.tokens), self.money + other.money);
     }
 }
 
@@ -190,7 +192,7 @@ impl Checkpoints {
         let path = self.path(step);
         let has_hashes = sums::check(&path, &[STATE, OPTIMIZER])?;
         let file = path.join(STATE);
-        let text = fs::read(&file).map_err(|error| Damage::new(&file, error))?;
+        let text = read_regular(&file, STATE_BYTES).map_err(|error| Damage::new(&file, error))?;
         let state: State = serde_json::from_slice(&text).map_err(|error| Damage::new(&file, error))?;
         if !has_hashes {
             tensors::check(&path)?;

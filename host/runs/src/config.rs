@@ -2,10 +2,12 @@
 
 use crate::error::{Result, RunError};
 use crate::layout;
-use gavel_data::files::write_whole;
-use std::fs;
+use gavel_data::files::{read_regular_text, write_whole};
 use std::path::Path;
 use toml::{Table, Value};
+
+/// The most bytes of a configuration.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// The configuration of `run`.
 ///
@@ -13,7 +15,7 @@ use toml::{Table, Value};
 /// It is missing or cannot be parsed.
 pub fn read_config(run: &Path) -> Result<Table> {
     let path = layout::config(run);
-    let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+    let text = read_regular_text(&path, MOST_BYTES).map_err(RunError::io("read", &path))?;
     parse(&path, &text)
 }
 

@@ -37,6 +37,8 @@ mod queue;
 mod run_folder;
 mod run_lock;
 mod samples;
+#[cfg(test)]
+mod special_files;
 mod tasks;
 mod tensorboard;
 

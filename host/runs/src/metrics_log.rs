@@ -5,9 +5,9 @@ use crate::error::{Result, RunError};
 use crate::layout;
 use crate::metrics::Metrics;
 use gavel_data::disk;
-use gavel_data::files::{append_to_lines, write_whole};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use gavel_data::files::{append_to_lines, open_regular, read_line, write_whole};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Adds the numbers of steps to the file of a run.
@@ -44,16 +44,17 @@ impl MetricsLog {
     /// Removes the lines of the steps after `step`, and those that cannot be
     /// parsed. Returns the number of each.
     pub(crate) fn forget_after(&mut self, step: u64) -> Result<(u64, u64)> {
-        let text = fs::read(&self.path).map_err(RunError::io("read", &self.path))?;
-        let (mut kept, mut later, mut damaged) = (Vec::new(), 0, 0);
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            match parse(line) {
-                Ok((at, _)) if at <= step as f64 => kept.extend_from_slice(line),
+        let read = || RunError::io("read", &self.path);
+        let mut file = BufReader::new(open_regular(&self.path).map_err(read())?);
+        let (mut kept, mut later, mut damaged, mut line) = (Vec::new(), 0, 0, Vec::new());
+        while read_line(&mut file, &mut line).map_err(read())? > 0 {
+            match parse(&line) {
+                Ok((at, _)) if at <= step as f64 => kept.extend_from_slice(&line),
                 Ok(_) => later += 1,
                 Err(_) => damaged += 1,
             }
         }
-        if kept.len() < text.len() {
+        if later + damaged > 0 {
             write_whole(&self.path, &kept).map_err(RunError::io("write", &self.path))?;
             self.file = append_to_lines(&self.path).map_err(RunError::io("write", &self.path))?;
         }
@@ -68,15 +69,18 @@ impl MetricsLog {
 /// The file exists but cannot be read.
 pub fn read_metrics(run: &Path) -> Result<(Vec<Metrics>, Vec<DamagedLine>)> {
     let path = layout::metrics(run);
-    let text = match fs::read(&path) {
-        Ok(text) => text,
+    let mut file = match open_regular(&path) {
+        Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Default::default()),
         Err(error) => return Err(RunError::io("read", &path)(error)),
     };
-    let (mut steps, mut damaged) = (Vec::new(), Vec::new());
-    let whole = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    for (line, text) in (1..).zip(whole) {
-        match parse(text) {
+    let (mut steps, mut damaged, mut text) = (Vec::new(), Vec::new(), Vec::new());
+    for line in 1.. {
+        read_line(&mut file, &mut text).map_err(RunError::io("read", &path))?;
+        if !text.ends_with(b"\n") {
+            break;
+        }
+        match parse(&text) {
             Ok((_, metrics)) => steps.push(metrics),
             Err(what) => damaged.push(DamagedLine { path: path.clone(), line, what }),
         }

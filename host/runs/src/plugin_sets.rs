@@ -4,12 +4,17 @@
 
 use crate::error::{Result, RunError};
 use crate::layout;
-use gavel_data::files::write_whole;
+use gavel_data::files::{open_regular, read_regular, write_whole};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+
+/// The most bytes of the sets: each has the parameters of its plugins.
+const MOST_BYTES: u64 = 256 << 20;
+/// The most bytes of a component. The sandbox has a lower limit, `resources.loading.size`.
+const COMPONENT_BYTES: u64 = 4 << 30;
 
 /// The sets of plugins of `run`, from the first; empty if none was written.
 ///
@@ -17,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// They cannot be read or parsed.
 pub fn read_plugin_sets<T: DeserializeOwned>(run: &Path) -> Result<Vec<T>> {
     let path = layout::plugin_sets(run);
-    match fs::read(&path) {
+    match read_regular(&path, MOST_BYTES) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| RunError::damaged(&path, error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(RunError::io("read", &path)(error)),
@@ -67,7 +72,11 @@ pub fn find_component(run: &Path, hash: &str) -> Result<PathBuf> {
 
 fn hash_of(path: &Path) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
+    let file = open_regular(path)?;
+    if file.metadata()?.len() > COMPONENT_BYTES {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {COMPONENT_BYTES} bytes")));
+    }
+    hasher.update_reader(file)?;
     Ok(hasher.finalize().to_hex().to_string())
 }
 

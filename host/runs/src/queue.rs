@@ -2,10 +2,11 @@
 
 use crate::error::{Result, RunError};
 use crate::samples::packed::PackedTokens;
+use gavel_data::files::{open_regular, read_line};
 use gavel_data::{FinishReason, KnownTokens, Message, Opening, RolloutReport, SampleOutcome, Trajectory};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
 const FILE: &str = "queue.jsonl";
@@ -129,15 +130,18 @@ pub(crate) fn write(folder: &Path, groups: &[QueuedGroup]) -> Result<()> {
 /// Reads the groups of a checkpoint; older checkpoints have none.
 pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
     let path = folder.join(FILE);
-    let file = match File::open(&path) {
+    let mut file = match open_regular(&path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(RunError::io("read", &path)(error)),
     };
-    let mut groups = Vec::new();
-    for (number, line) in (1..).zip(file.split(b'\n')) {
-        let line = line.map_err(RunError::io("read", &path))?;
-        let group = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string()).and_then(Line::into_group);
+    let (mut groups, mut line) = (Vec::new(), Vec::new());
+    for number in 1.. {
+        if read_line(&mut file, &mut line).map_err(RunError::io("read", &path))? == 0 {
+            break;
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let group = serde_json::from_slice::<Line>(text).map_err(|error| error.to_string()).and_then(Line::into_group);
         groups.push(group.map_err(|what| RunError::damaged(&path, format!("line {number}: {what}")))?);
     }
     Ok(groups)

@@ -5,6 +5,7 @@
 use crate::error::{Result, RunError};
 use crate::holder::Holder;
 use crate::layout;
+use gavel_data::files::open_unlinked;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -22,8 +23,8 @@ impl RunLock {
     pub(crate) fn take(run: &Path) -> Result<Self> {
         let path = layout::lock(run);
         let io = |error| RunError::io("lock", &path)(error);
-        let mut file =
-            OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path).map_err(io)?;
+        let mut options = OpenOptions::new();
+        let mut file = open_unlinked(&path, options.create(true).read(true).write(true).truncate(false)).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -5,12 +5,12 @@ use crate::error::{Result, RunError};
 use crate::layout;
 use gavel_data::Task;
 use gavel_data::disk;
-use gavel_data::files::append_to_lines;
+use gavel_data::files::{append_to_lines, open_regular, read_line};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ pub type Tasks = HashMap<String, Arc<Task>>;
 pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let path = layout::tasks(folder);
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
-    let file = match File::open(&path) {
+    let file = match open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok((tasks, damaged)),
         Err(error) => return Err(RunError::io("read", &path)(error)),
@@ -97,8 +97,7 @@ pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
     for line in 1.. {
-        text.clear();
-        lines.read_until(b'\n', &mut text).map_err(RunError::io("read", &path))?;
+        read_line(&mut lines, &mut text).map_err(RunError::io("read", &path))?;
         // A line without its end was being written when the process was killed; no sample names it yet.
         if text.pop() != Some(b'\n') {
             break;

@@ -1,14 +1,17 @@
 //! The JSON files of a checkpoint.
 
 use crate::error::{Result, TextError};
-use gavel_data::files::without_bom;
+use gavel_data::files::{read_regular_text, without_bom};
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// The most bytes of a file: the largest tokenizers have 50 MB.
+pub(crate) const MOST_BYTES: u64 = 512 << 20;
+
 /// The text of the file, or `None` if there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>> {
-    match std::fs::read_to_string(path) {
+    match read_regular_text(path, MOST_BYTES) {
         // A template would write its byte-order mark before every prompt.
         Ok(text) => Ok(Some(without_bom(&text).to_owned())),
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),

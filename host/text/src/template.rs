@@ -8,9 +8,11 @@ mod values;
 mod variables;
 
 use crate::error::{Result, TextError};
+use crate::files;
 use crate::tool_calls::ToolCallFormat;
 use chrono::{DateTime, Utc};
 use gavel_data::Message;
+use gavel_data::files::read_regular_text;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value as JinjaValue};
 use serde_json::{Map, Value};
@@ -109,7 +111,7 @@ impl ChatTemplate {
     /// # Errors
     /// The file cannot be read, or is not a template.
     pub fn replaced_by(&self, path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| TextError::File {
+        let text = read_regular_text(path, files::MOST_BYTES).map_err(|error| TextError::File {
             path: path.to_owned(),
             what: format!("the chat template cannot be read: {error}"),
         })?;

@@ -7,6 +7,7 @@ use crate::error::{Result, TextError};
 use crate::files;
 use crate::special_texts::SpecialTexts;
 use crate::stream::{DecodeStream, Decoding};
+use gavel_data::files::read_regular_text;
 use inside::WithoutPrefix;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -87,7 +88,7 @@ impl Tokenizer {
     /// `generation_config.json`.
     pub(crate) fn load_with(dir: &Path, base: &Path) -> Result<Self> {
         let path = dir.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| TextError::Io {
+        let text = read_regular_text(&path, files::MOST_BYTES).map_err(|source| TextError::Io {
             action: "read",
             path: path.clone(),
             source,

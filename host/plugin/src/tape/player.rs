@@ -2,9 +2,9 @@
 
 use super::entry::{Entry, Line, blob, index};
 use super::error::TapeError;
+use gavel_data::files::{open_regular, read_line, read_regular};
 use std::collections::HashMap;
-use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use tokio::sync::Semaphore;
 
@@ -21,6 +21,8 @@ pub struct Player {
 
 /// The most answers that are read at once; more would not be faster.
 const READERS: usize = 16;
+/// The most bytes of an answer.
+const ANSWER_BYTES: u64 = 256 << 20;
 
 impl Player {
     /// Reads the index. Where there is none, nothing was recorded.
@@ -29,7 +31,7 @@ impl Player {
         let mut player = Self { folder: folder.to_owned(), answers: HashMap::new(), readers };
         let path = index(folder);
         let read = |source| TapeError::Io { action: "read", path: path.clone(), source };
-        let file = match fs::File::open(&path) {
+        let file = match open_regular(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(player),
             Err(error) => return Err(read(error)),
@@ -37,8 +39,7 @@ impl Player {
         let mut lines = BufReader::new(file);
         let mut text = Vec::new();
         for number in 1.. {
-            text.clear();
-            lines.read_until(b'\n', &mut text).map_err(read)?;
+            read_line(&mut lines, &mut text).map_err(read)?;
             // A line without a line break was being written when the process was killed.
             if text.pop() != Some(b'\n') {
                 break;
@@ -69,8 +70,12 @@ impl Player {
         let path = blob(&self.folder, &hash.to_hex());
         let reading = path.clone();
         let _reader = self.readers.acquire().await.map_err(|_| TapeError::Stopped)?;
-        let read = tokio::task::spawn_blocking(move || fs::read(&reading)).await.map_err(|_| TapeError::Stopped)?;
-        let bytes = read.map_err(|source| TapeError::Io { action: "read", path: path.clone(), source })?;
+        let read = tokio::task::spawn_blocking(move || read_regular(&reading, ANSWER_BYTES)).await;
+        let bytes = read.map_err(|_| TapeError::Stopped)?.map_err(|source| TapeError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
         if blake3::hash(&bytes) != hash {
             return Err(TapeError::Damaged { path, what: "its content does not have the hash that names it".into() });
         }

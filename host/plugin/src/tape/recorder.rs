@@ -3,7 +3,7 @@
 use super::entry::{Entry, Line, blob, index};
 use super::error::TapeError;
 use gavel_data::disk;
-use gavel_data::files::{WholeFile, append_to_lines, partial};
+use gavel_data::files::{WholeFile, append_to_lines, partial, read_regular};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -79,7 +79,7 @@ impl Recorder {
 
     fn write_blob(&self, path: &Path, answer: &[u8]) -> io::Result<()> {
         // An existing file with this name may be damaged by a power cut.
-        if fs::read(path).is_ok_and(|kept| kept == answer) {
+        if read_regular(path, answer.len() as u64).is_ok_and(|kept| kept == answer) {
             return Ok(());
         }
         if let Some(folder) = path.parent() {

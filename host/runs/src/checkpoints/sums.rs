@@ -3,11 +3,14 @@
 
 use super::damage::Damage;
 use crate::error::{Result, RunError};
+use gavel_data::files::{open_regular, read_regular_text};
 use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 const FILE: &str = "BLAKE3SUMS";
+/// The most bytes of it: a checkpoint has some dozens of files.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// Writes the hashes of the files in `folder`.
 pub(super) fn write(folder: &Path) -> Result<()> {
@@ -47,7 +50,7 @@ pub(super) fn check_some(folder: &Path, is_meant: impl Fn(&str) -> bool) -> std:
 /// The hashes in `folder` and the names of their files; `None` if there are none.
 fn read(folder: &Path) -> std::result::Result<Option<Vec<(blake3::Hash, String)>>, Damage> {
     let path = folder.join(FILE);
-    let text = match fs::read_to_string(&path) {
+    let text = match read_regular_text(&path, MOST_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Damage::new(&path, error)),
@@ -72,6 +75,7 @@ fn compare(file: &Path, expected: &blake3::Hash) -> std::result::Result<(), Dama
 }
 
 fn hash(path: &Path) -> io::Result<blake3::Hash> {
+    open_regular(path)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update_mmap_rayon(path)?;
     Ok(hasher.finalize())

@@ -1,9 +1,10 @@
 //! Whether files of tensors are whole, for checkpoints without hashes.
 
 use super::damage::Damage;
+use gavel_data::files::open_regular;
 use memmap2::Mmap;
 use safetensors::SafeTensors;
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 
@@ -22,7 +23,7 @@ pub(super) fn check(checkpoint: &Path) -> Result<(), Damage> {
 
 fn check_file(path: &Path) -> Result<(), Damage> {
     let read = |error: io::Error| Damage::new(path, format!("cannot read {}: {error}", path.display()));
-    let file = File::open(path).map_err(read)?;
+    let file = open_regular(path).map_err(read)?;
     // SAFETY: the map is private and lives as long as this value only; a checkpoint that another process truncates
     // meanwhile would raise SIGBUS, as with every reader of safetensors.
     let map = unsafe { Mmap::map(&file) }.map_err(read)?;

@@ -4,10 +4,11 @@ use super::line::ReadLine;
 use crate::damage::DamagedLine;
 use crate::error::{Result, RunError};
 use crate::tasks::{Tasks, read_tasks};
+use gavel_data::files::{open_regular, read_line};
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, Sample, Trajectory};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Split};
+use std::io::BufReader;
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,8 +93,8 @@ impl SampleReader {
     /// Their file cannot be read.
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
         let Some(path) = self.steps.get(&step) else { return Ok(Samples { lines: None }) };
-        let file = File::open(path).map_err(RunError::io("read", path))?;
-        let lines = Lines { lines: BufReader::new(file).split(b'\n'), path, number: 0, reader: self };
+        let file = open_regular(path).map_err(RunError::io("read", path))?;
+        let lines = Lines { file: BufReader::new(file), text: Vec::new(), path, number: 0, reader: self };
         Ok(Samples { lines: Some(lines.peekable()) })
     }
 
@@ -150,7 +151,9 @@ impl Iterator for Samples<'_> {
 
 /// The valid lines of a step, each as a sample of one trajectory.
 struct Lines<'a> {
-    lines: Split<BufReader<File>>,
+    file: BufReader<File>,
+    /// The line that was read last.
+    text: Vec<u8>,
     path: &'a Path,
     number: u64,
     reader: &'a SampleReader,
@@ -158,7 +161,8 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     /// Parses a line whose task is known.
-    fn parse(&self, text: &[u8]) -> std::result::Result<RecordedSample, String> {
+    fn parse(&self) -> std::result::Result<RecordedSample, String> {
+        let text = self.text.strip_suffix(b"\n").unwrap_or(&self.text);
         let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let id = &line.id;
         let Some(task) = self.reader.tasks.get(&line.task) else {
@@ -198,11 +202,12 @@ impl Iterator for Lines<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             self.number += 1;
-            let text = match self.lines.next()? {
-                Ok(text) => text,
+            match read_line(&mut self.file, &mut self.text) {
+                Ok(0) => return None,
+                Ok(_) => {}
                 Err(error) => return Some(Err(RunError::io("read", self.path)(error))),
-            };
-            match self.parse(&text) {
+            }
+            match self.parse() {
                 Ok(line) => return Some(Ok(line)),
                 Err(what) => self.reader.note(self.path, self.number, what),
             }
