@@ -4,9 +4,11 @@
 use crate::config::{self, Head, ModelConfig};
 use crate::error::{PolicyError, Result};
 use crate::init;
+use crate::memory::Footprint;
 use crate::model::Model;
 use crate::model_folder::ModelFolder;
 use crate::tensor_file::{self, TensorFile, io, stored_type};
+use gavel_data::files::read_regular_text;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,11 @@ use tch::{Device, Kind, Tensor};
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
+/// The most bytes of an index: it has a line for each tensor.
+const INDEX_BYTES: u64 = 256 << 20;
+/// How many bytes the files may have less than the weights, so that memory is taken before the missing tensors are
+/// named.
+const MISSING_BYTES: u64 = 1 << 30;
 
 impl Model {
     /// Reads the checkpoint in the folder `dir`, or the adapter in it with its
@@ -90,9 +97,10 @@ impl Model {
     /// head may differ from that in `config.json`.
     fn load_weights(dir: &Path, config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         let stored = ModelConfig::load(dir)?;
+        let files = WeightFiles::find(dir)?;
+        files.could_have(&stored, dir)?;
         let model = Self::zeros(config, kind, device)?;
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
-        let files = WeightFiles::find(dir)?;
         for path in &files.all {
             load_file(path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
         }
@@ -144,7 +152,7 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
         torch_dtype: Option<String>,
     }
     let path = ModelFolder::open(dir)?.base.join(config::FILE);
-    let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
+    let text = read_regular_text(&path, config::MOST_BYTES).map_err(io("read", &path))?;
     let wrong = |what: String| PolicyError::Checkpoint { path: path.clone(), what };
     let types: Types = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match types.dtype.or(types.torch_dtype).as_deref() {
@@ -183,7 +191,7 @@ impl WeightFiles {
         if single.exists() || !index.exists() {
             return Ok(Self { all: BTreeSet::from([single.clone()]), places: BTreeMap::new(), first: single });
         }
-        let text = std::fs::read_to_string(&index).map_err(io("read", &index))?;
+        let text = read_regular_text(&index, INDEX_BYTES).map_err(io("read", &index))?;
         let wrong = |what: String| PolicyError::Checkpoint { path: index.clone(), what };
         let parsed: Index = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let place = |(tensor, shard): (String, String)| match Path::new(&shard).file_name() {
@@ -192,6 +200,23 @@ impl WeightFiles {
         };
         let places = parsed.weight_map.into_iter().map(place).collect::<Result<BTreeMap<_, _>>>()?;
         Ok(Self { all: places.values().cloned().collect(), places, first: index })
+    }
+
+    /// Checks that the files in `dir` are not far too small for the weights of `config`, whose memory is taken before
+    /// they are read. Single tensors that are missing are found by name afterwards.
+    fn could_have(&self, config: &ModelConfig, dir: &Path) -> Result<()> {
+        let sizes = self.all.iter().filter_map(|file| Some(file.metadata().ok()?.len()));
+        let found = sizes.fold(0, u64::saturating_add);
+        let needed = Footprint::new(config, Kind::Half, Device::Cpu).weights();
+        match needed > found.saturating_add(MISSING_BYTES) {
+            false => Ok(()),
+            true => Err(PolicyError::Checkpoint {
+                path: dir.join(config::FILE),
+                what: format!(
+                    "a model of these sizes has {needed} bytes or more, and the files of its weights have {found}"
+                ),
+            }),
+        }
     }
 
     /// The file that has the tensor, or the index that should name it.

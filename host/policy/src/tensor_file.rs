@@ -1,11 +1,10 @@
 //! safetensors files, read without a copy and written.
 
 use crate::error::{PolicyError, Result};
-use gavel_data::files::WholeFile;
+use gavel_data::files::{WholeFile, open_regular};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView};
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
@@ -18,7 +17,7 @@ pub(crate) struct TensorFile {
 
 impl TensorFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(io("read", path))?;
+        let file = open_regular(path).map_err(io("read", path))?;
         // SAFETY: the map is private and lives as long as this value only; a checkpoint that another process
         // truncates meanwhile would raise SIGBUS, as with every reader of safetensors.
         let map = unsafe { Mmap::map(&file) }.map_err(io("read", path))?;

@@ -14,11 +14,14 @@ use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
 use crate::lora;
 use crate::model_folder::ModelFolder;
+use gavel_data::files::read_regular_text;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The name of the file in a checkpoint.
 pub(crate) const FILE: &str = "config.json";
+/// The most bytes of a configuration of a model or an adapter.
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
 
 /// The sizes of a model, by the names that `transformers` gives them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,13 +69,21 @@ pub struct ModelConfig {
     pub pad_token_id: Option<u32>,
 }
 
+/// The most layers: the deepest published models have 130.
+const MOST_LAYERS: i64 = 1000;
+/// The most rows or columns of a weight, which no published model comes near. The number of weights, and of the bytes
+/// that training them takes, is below 2^63 with these limits.
+const MOST_WIDTH: i64 = 1 << 22;
+/// The most positions. They are counted in 32 bits.
+const MOST_POSITIONS: i64 = i32::MAX as i64;
+
 impl ModelConfig {
     /// Reads `config.json` of the model in the folder `dir`; for an adapter, that of its base, with the head that the
     /// adapter has.
     pub fn load(dir: &Path) -> Result<Self> {
         let folder = ModelFolder::open(dir)?;
         let path = folder.base.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| PolicyError::Io {
+        let text = read_regular_text(&path, MOST_BYTES).map_err(|source| PolicyError::Io {
             action: "read",
             path: path.clone(),
             source,
@@ -146,21 +157,33 @@ impl ModelConfig {
     /// Checks that the sizes fit each other.
     pub fn validate(&self) -> Result<()> {
         let wrong = |what: String| Err(PolicyError::Config(what));
-        for (name, value) in [
-            ("vocab_size", self.vocab_size),
-            ("hidden_size", self.hidden_size),
-            ("intermediate_size", self.intermediate_size),
-            ("num_hidden_layers", self.num_hidden_layers),
-            ("num_attention_heads", self.num_attention_heads),
-            ("num_key_value_heads", self.num_key_value_heads),
-            ("head_dim", self.head_dim),
-            ("max_position_embeddings", self.max_position_embeddings),
-            ("sliding_window", self.windows.iter().flatten().copied().min().unwrap_or(1)),
-            ("num_labels", self.head.labels().unwrap_or(1)),
+        for (name, value, most) in [
+            ("vocab_size", self.vocab_size, MOST_WIDTH),
+            ("hidden_size", self.hidden_size, MOST_WIDTH),
+            ("intermediate_size", self.intermediate_size, MOST_WIDTH),
+            ("num_hidden_layers", self.num_hidden_layers, MOST_LAYERS),
+            ("num_attention_heads", self.num_attention_heads, MOST_WIDTH),
+            ("num_key_value_heads", self.num_key_value_heads, MOST_WIDTH),
+            ("head_dim", self.head_dim, MOST_WIDTH),
+            ("max_position_embeddings", self.max_position_embeddings, MOST_POSITIONS),
+            ("sliding_window", self.windows.iter().flatten().copied().min().unwrap_or(1), i64::MAX),
+            ("num_labels", self.head.labels().unwrap_or(1), MOST_WIDTH),
         ] {
-            if !(1..=i64::from(i32::MAX)).contains(&value) {
-                return wrong(format!("`{name}` must be a positive 32-bit number, not {value}"));
+            if !(1..=most).contains(&value) {
+                return wrong(format!("`{name}` must be from 1 to {most}, not {value}"));
             }
+        }
+        if self.query_width() > MOST_WIDTH {
+            return wrong(format!(
+                "`num_attention_heads` {} times `head_dim` {} must be at most {MOST_WIDTH}",
+                self.num_attention_heads, self.head_dim
+            ));
+        }
+        if self.positions() > MOST_POSITIONS {
+            return wrong(format!(
+                "`factor` times `original_max_position_embeddings` of the rotary embedding must be at most {MOST_POSITIONS}, not {}",
+                self.positions()
+            ));
         }
         for (name, value) in [("rms_norm_eps", self.rms_norm_eps), ("rope_theta", self.rope_theta)] {
             if !(value.is_finite() && value > 0.0) {

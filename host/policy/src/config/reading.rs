@@ -1,9 +1,9 @@
 //! From `config.json` as it is written to a model's sizes.
 
-use super::ModelConfig;
 use super::file::{ConfigFile, FULL, OneOrMany, SLIDING};
 use super::head::Head;
 use super::rope::RopeTable;
+use super::{MOST_LAYERS, ModelConfig};
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
 use serde::de::Error as _;
@@ -122,7 +122,8 @@ impl TryFrom<ConfigFile> for ModelConfig {
         let (hidden_size, heads) =
             (size("hidden_size", file.hidden_size)?, size("num_attention_heads", file.num_attention_heads)?);
         let layers = size("num_hidden_layers", file.num_hidden_layers)?;
-        let windows = windows(&file, architecture, layers)?;
+        // More layers are refused below, without a window for each.
+        let windows = windows(&file, architecture, layers.min(MOST_LAYERS))?;
         let max_position_embeddings = file.max_position_embeddings.unwrap_or(32_768);
         // transformers 5 prefers what was added by hand under the former name.
         let added = file.rope_scaling.as_ref().filter(|table| **table != RopeTable::default());

@@ -129,6 +129,18 @@ fn a_broken_checkpoint_is_named() {
         attempt(&|dir| std::fs::write(dir.join("config.json"), r#"{"vocab_size": 31}"#).unwrap())
             .starts_with("DIR/config.json: model configuration: missing field `hidden_size`")
     );
+    // Zeros of these sizes would take 200 GB.
+    let error = attempt(&|dir| {
+        let path = dir.join("config.json");
+        let text =
+            std::fs::read_to_string(&path).unwrap().replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 999");
+        std::fs::write(path, text.replace("\"intermediate_size\": 24", "\"intermediate_size\": 2000000")).unwrap();
+    });
+    assert!(
+        error.starts_with("DIR/config.json: a model of these sizes has 19")
+            && error.contains(" bytes or more, and the files of its weights have "),
+        "{error}"
+    );
     assert!(
         attempt(&|dir| std::fs::write(dir.join("model.safetensors"), b"nonsense").unwrap())
             .starts_with("DIR/model.safetensors: not a safetensors file: ")
