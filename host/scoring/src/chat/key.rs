@@ -1,10 +1,8 @@
 //! The key of a server, which nothing that the server answers may show.
 
+use gavel_plugin::without_secret;
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use std::env::VarError;
-
-/// Shorter keys are not looked for: they may be a part of other texts.
-const LEAST_BYTES: usize = 6;
 
 /// A key from a variable of the environment. It has no `Debug`.
 #[derive(Clone)]
@@ -32,21 +30,9 @@ impl Key {
         Ok(header)
     }
 
-    /// An answer with `$VARIABLE` in place of the key: servers repeat what they received, in errors above all.
+    /// An answer with `$VARIABLE` in place of the key.
     pub fn remove_from(&self, answer: Vec<u8>) -> Vec<u8> {
-        let key = self.value.as_bytes();
-        if key.len() < LEAST_BYTES {
-            return answer;
-        }
-        let mut shown = Vec::with_capacity(answer.len());
-        let mut rest = answer.as_slice();
-        while let Some(at) = rest.windows(key.len()).position(|part| part == key) {
-            shown.extend_from_slice(&rest[..at]);
-            shown.extend_from_slice(format!("${}", self.variable).as_bytes());
-            rest = &rest[at + key.len()..];
-        }
-        shown.extend_from_slice(rest);
-        shown
+        without_secret(answer, self.value.as_bytes(), &format!("${}", self.variable))
     }
 }
 
