@@ -6,7 +6,7 @@ use super::endpoint::{ChatEndpoint, RESERVED};
 use super::error::ChatEndpointError;
 use super::retry;
 use super::spending::Spending;
-use super::usage::{Expectation, Usage};
+use super::usage::{Expectation, TokenCost, Usage};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_limiter::{Down, Limiter, OnEndpointDown, Servers, Turn};
@@ -98,17 +98,17 @@ impl Client {
         &self,
         url: &str,
         body: &JsonPieces,
+        expected: &TokenCost,
         meter: &CallMeter,
         turn: &mut Turn,
     ) -> Result<ChatBody, Failed> {
         let Answered { answer, reported } = self.sender.send(url, body, meter).await;
         turn.report(reported.at_most(self.endpoint.deadline));
         let answer = answer?;
-        if let Some(usage) = meter.work(|| Usage::of(answer.json())) {
-            turn.spend(usage.total());
-            self.expectation.learn(&usage);
-            self.spending.add(&meter.asker().plugin, &usage, self.endpoint.price.as_ref());
-        }
+        let cost = meter.work(|| Usage::of(answer.json())).or_estimated(expected.prompt, answer.json());
+        turn.spend(cost.total());
+        self.expectation.learn(&cost);
+        self.spending.add(&meter.asker().plugin, &cost, self.endpoint.price.as_ref());
         Ok(answer)
     }
 
@@ -116,9 +116,9 @@ impl Client {
         let fields = self.fields(&request)?;
         let body = meter.work(|| request.body(&fields));
         let body = body.map_err(|error| ChatError::InvalidRequest(error.to_string()))?;
-        let tokens = self.expectation.of(&request, &self.endpoint.options);
+        let expected = self.expectation.of(&request, &self.endpoint.options);
         let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_for(&fields)) else {
-            return self.ask_servers(&body, tokens, meter).await;
+            return self.ask_servers(&body, &expected, meter).await;
         };
         let key = meter.work(|| AnswerCache::key(&body));
         let turn = cache.turn(&key);
@@ -130,16 +130,16 @@ impl Client {
                 return Ok(answer);
             }
         }
-        let answer = self.ask_servers(&body, tokens, meter).await?;
+        let answer = self.ask_servers(&body, &expected, meter).await?;
         cache.keep(&key, answer.json());
         Ok(answer)
     }
 
-    /// Sends a request that will cost about `tokens` tokens, until a server answers it.
+    /// Sends a request that will cost about `expected`, until a server answers it.
     pub(super) async fn ask_servers(
         &self,
         body: &JsonPieces,
-        tokens: f64,
+        expected: &TokenCost,
         meter: &CallMeter,
     ) -> Result<ChatBody, ChatError> {
         // Waits for turns and for the endpoint do not count.
@@ -148,11 +148,11 @@ impl Client {
             if self.wait_until_up(meter).await? {
                 (pauses, left) = (retry::pauses(self.endpoint.retries), self.endpoint.deadline);
             }
-            let mut turn = meter.turn(&self.limiter, tokens).await;
+            let mut turn = meter.turn(&self.limiter, expected.total()).await;
             // The endpoint may have gone down meanwhile.
             let Ok(server) = self.servers.choose() else { continue };
             let (start, url) = (Instant::now(), &self.urls[server.number]);
-            let answer = timeout(left, self.attempt(url, body, meter, &mut turn)).await;
+            let answer = timeout(left, self.attempt(url, body, expected, meter, &mut turn)).await;
             drop(turn);
             let answer =
                 answer.unwrap_or_else(|_| Err(Failed { error: self.too_late(url), again: None, is_of_server: true }));

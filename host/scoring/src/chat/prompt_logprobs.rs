@@ -4,6 +4,7 @@
 use super::client::Client;
 use super::endpoint::ChatEndpoint;
 use super::error::ChatEndpointError;
+use super::usage::TokenCost;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_plugin::{CallMeter, ChatError, JsonPieces, Sandbox};
@@ -63,7 +64,8 @@ impl LogprobClient {
             let body = json!({"model": self.model, "prompt": tokens, "max_tokens": 1, "prompt_logprobs": 0});
             let body = JsonPieces::whole(body.to_string());
             // The server also draws one token.
-            let answer = self.client.ask_servers(&body, tokens.len() as f64 + 1.0, &CallMeter::alone()).await?;
+            let expected = TokenCost { prompt: tokens.len() as f64, completion: 1.0 };
+            let answer = self.client.ask_servers(&body, &expected, &CallMeter::alone()).await?;
             read(answer.json(), tokens).map_err(|what| self.client.unavailable(&what))
         };
         asked.boxed()

@@ -1,6 +1,6 @@
 //! The cost of requests to endpoints, by plugin.
 
-use super::usage::Usage;
+use super::usage::TokenCost;
 use gavel_runs::Spent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,16 +30,15 @@ impl Price {
         }
     }
 
-    fn of(&self, usage: &Usage) -> f64 {
-        let million = |tokens: Option<u32>| f64::from(tokens.unwrap_or(0)) / 1e6;
-        self.prompt * million(usage.prompt_tokens) + self.completion * million(usage.completion_tokens)
+    fn of(&self, cost: &TokenCost) -> f64 {
+        (self.prompt * cost.prompt + self.completion * cost.completion) / 1e6
     }
 }
 
 impl Spending {
     /// Adds an answer.
-    pub(super) fn add(&self, plugin: &str, usage: &Usage, price: Option<&Price>) {
-        let spent = Spent { tokens: usage.total() as u64, money: price.map_or(0.0, |price| price.of(usage)) };
+    pub(super) fn add(&self, plugin: &str, cost: &TokenCost, price: Option<&Price>) {
+        let spent = Spent { tokens: cost.total() as u64, money: price.map_or(0.0, |price| price.of(cost)) };
         self.lock().entry(plugin.to_owned()).or_default().add(spent);
     }
 
@@ -60,10 +59,10 @@ mod tests {
     #[test]
     fn what_was_spent_is_counted_by_plugin() {
         let (spending, price) = (Spending::default(), Price { prompt: 0.5, completion: 2.0 });
-        let usage = |prompt, completion| Usage { prompt_tokens: Some(prompt), completion_tokens: Some(completion) };
-        spending.add("a", &usage(1_000_000, 500_000), Some(&price));
-        spending.add("a", &usage(10, 0), None);
-        spending.add("b", &usage(3, 4), Some(&Price { prompt: 0.0, completion: 0.0 }));
+        let cost = |prompt, completion| TokenCost { prompt, completion };
+        spending.add("a", &cost(1_000_000.0, 500_000.0), Some(&price));
+        spending.add("a", &cost(10.0, 0.0), None);
+        spending.add("b", &cost(3.0, 4.0), Some(&Price { prompt: 0.0, completion: 0.0 }));
         let a = Spent { tokens: 1_500_010, money: 1.5 };
         assert_eq!(spending.take(), [("a".to_owned(), a), ("b".to_owned(), Spent { tokens: 7, money: 0.0 })].into());
         assert!(spending.take().is_empty());
