@@ -23,6 +23,8 @@ use std::time::Duration;
 const SDKS: [&str; 2] = ["newest", "mcp-1.30.0"];
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_server.py");
 
+const HOSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_hostile.py");
+
 /// A server; starting Python takes seconds on a busy machine.
 fn server(source: McpSource) -> McpSpec {
     let (timeout, output) = (Duration::from_secs(60), 64 << 10);
@@ -42,8 +44,19 @@ struct Served {
 impl Served {
     fn start(sdk: &str, key: Option<&str>) -> Self {
         let mut python = Command::new("python3");
-        python.args([SCRIPT, sdk, "http"]).stdout(Stdio::piped()).process_group(0);
-        python.envs(key.map(|key| ("MCP_TEST_KEY", key)));
+        python.args([SCRIPT, sdk, "http"]).envs(key.map(|key| ("MCP_TEST_KEY", key)));
+        Self::of(python)
+    }
+
+    /// A server that misbehaves.
+    fn hostile(way: &str, more: &[&str]) -> Self {
+        let mut python = Command::new("python3");
+        python.args([HOSTILE, way, "http"]).args(more);
+        Self::of(python)
+    }
+
+    fn of(mut python: Command) -> Self {
+        python.stdout(Stdio::piped()).process_group(0);
         let mut process = python.spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
@@ -267,4 +280,56 @@ fn what_is_no_server_is_refused_before_the_run() {
     assert!(no_key.contains("api_key_env: the variable GAVEL_TEST_NO_SUCH_KEY is not set\nhint: "), "{no_key}");
     let no_limiter = refused(McpSpec { limit: Some("slow".into()), ..command(&["cat"]) });
     assert!(no_limiter.starts_with("tool `server`: limit: there is no limiter `slow`\nhint: add "), "{no_limiter}");
+}
+
+fn hostile(way: &str) -> McpSpec {
+    server(McpSource::Program(["python3", HOSTILE, way].map(str::to_owned).to_vec()))
+}
+
+#[test]
+fn a_list_of_functions_that_does_not_end_is_refused() {
+    for (way, says) in
+        [("endless-list", "their list has more than 50 pages"), ("many-functions", "it has more than 1000")]
+    {
+        let served = Served::hostile(way, &[]);
+        for spec in [hostile(way), served.spec()] {
+            let error = refused(spec);
+            assert!(error.contains(&format!("it does not list its functions: {says}")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_never_comes_costs_its_call_alone() {
+    for way in ["other-id", "flood", "endless-stream"] {
+        let served = Served::hostile(way, &[]);
+        let over_http = way != "flood";
+        let spec = if over_http { served.spec() } else { hostile(way) };
+        let spec = McpSpec { timeout: Duration::from_secs(4), ..spec };
+        let before = peak_memory();
+        let slow = (ToolEnding::OutOfBudget, "error: `server` did not answer within 4 s".to_owned());
+        assert_eq!(answers(&calls(spec, &[("add", json!({}))])), [slow], "{way}");
+        let more = peak_memory() - before;
+        assert!(more < 200 << 10, "{way} took {more} KiB");
+    }
+}
+
+#[test]
+fn a_key_is_not_carried_where_a_server_redirects() {
+    // SAFETY: no other test reads or writes this variable.
+    unsafe { std::env::set_var("GAVEL_TEST_MCP_REDIRECTED", "a-key-of-tests-0452") };
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", elsewhere.local_addr().unwrap());
+    let served = Served::hostile("redirect", &[&url]);
+    let error = refused(McpSpec { api_key_env: Some("GAVEL_TEST_MCP_REDIRECTED".into()), ..served.spec() });
+    assert!(error.contains("307") && !error.contains("0452"), "{error}");
+    elsewhere.set_nonblocking(true).unwrap();
+    assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// The most memory that this process had, in KiB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -9,11 +9,16 @@ use futures::future::BoxFuture;
 use gavel_data::ToolEnding;
 use gavel_limiter::Limiter;
 use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
-use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject};
+use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject, PaginatedRequestParams, Tool};
 use rmcp::service::ServiceError;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
+
+/// The most functions of a server, all of which are in each prompt.
+const MAX_FUNCTIONS: usize = 1000;
+/// The most pages of their list. A page may have 16 MB.
+const MAX_PAGES: usize = 50;
 
 /// A server whose functions the policy may call. All trajectories share it.
 pub struct McpServer {
@@ -56,8 +61,8 @@ impl McpServer {
         let env = Environment::read(&names).map_err(|source| McpError::Environment { tool: tool(), source })?;
         let described = async {
             let connection = Connection::open(&spec, &env).await?;
-            let functions = connection.service.list_all_tools().await.map_err(|error| {
-                let (server, what) = (spec.source.to_string(), format!("it does not list its functions: {error}"));
+            let functions = listed(&connection).await.map_err(|what| {
+                let (server, what) = (spec.source.to_string(), format!("it does not list its functions: {what}"));
                 McpError::Connect { tool: tool(), server, what }
             })?;
             Ok((connection, functions))
@@ -182,6 +187,24 @@ impl McpServer {
     async fn disconnect(&self, broken: &Arc<Connection>) {
         self.connection.lock().await.take_if(|connection| Arc::ptr_eq(connection, broken));
     }
+}
+
+/// The functions of a server. A server may send their list in pages, and must end it.
+async fn listed(connection: &Connection) -> Result<Vec<Tool>, String> {
+    let (mut functions, mut cursor) = (Vec::new(), None);
+    for _ in 0..MAX_PAGES {
+        let page = connection.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await;
+        let page = page.map_err(|error| error.to_string())?;
+        functions.extend(page.tools);
+        if functions.len() > MAX_FUNCTIONS {
+            return Err(format!("it has more than {MAX_FUNCTIONS}"));
+        }
+        match page.next_cursor {
+            Some(next) => cursor = Some(next),
+            None => return Ok(functions),
+        }
+    }
+    Err(format!("their list has more than {MAX_PAGES} pages"))
 }
 
 impl McpAnswer {
