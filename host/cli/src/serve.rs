@@ -5,7 +5,6 @@ use crate::openmp::one_quiet_team;
 use crate::terminal::{errln, outln};
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use axum::serve::ListenerExt;
 use clap::Args;
 use gavel_policy::{Head, ModelConfig};
 use gavel_serve::{Metrics, classifier, openai};
@@ -52,15 +51,11 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         listener.set_nonblocking(true).context("cannot listen")?;
-        // A streamed token is a small packet, which would otherwise wait for the acknowledgement of the one before.
-        let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?.tap_io(|stream| {
-            // Without it, streaming is only slower.
-            let _ = stream.set_nodelay(true);
-        });
+        let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
         // Tests and scripts wait for this line.
         outln!("serving {name} at http://{address}/v1");
         tokio::select! {
-            served = axum::serve(listener, router) => served.context("cannot serve"),
+            never = gavel_serve::serve(listener, router) => match never {},
             stopped = stopped() => stopped,
         }
     })?;

@@ -1,7 +1,9 @@
 //! A model as a service: an HTTP server that speaks the OpenAI API, or that of classifiers.
 
 pub mod classifier;
+mod connections;
 mod metrics;
 pub mod openai;
 
+pub use connections::serve;
 pub use metrics::Metrics;
