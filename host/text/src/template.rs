@@ -1,6 +1,8 @@
 //! Chat templates: Jinja templates, rendered as `transformers` renders them.
 
+mod budget;
 mod json;
+mod measured;
 mod methods;
 mod python;
 mod source;
@@ -13,6 +15,7 @@ use crate::tool_calls::ToolCallFormat;
 use chrono::{DateTime, Utc};
 use gavel_data::Message;
 use gavel_data::files::read_regular_text;
+use measured::measured;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value as JinjaValue};
 use serde_json::{Map, Value};
@@ -92,11 +95,14 @@ impl ChatTemplate {
             what: format!("the chat template has an error: {}", explain(error)),
         };
         let mut environment = python::environment().map_err(|error| broken(&folder, &error))?;
+        let syntax = python::syntax().map_err(|error| broken(&folder, &error))?;
+        let mut longest = 0;
         for source in &sources {
-            environment
-                .add_template_owned(source.name.clone(), source::prepare(&source.text))
-                .map_err(|error| broken(&source.path, &error))?;
+            let (text, literal) = measured(&source::prepare(&source.text), &syntax);
+            longest = longest.max(literal);
+            environment.add_template_owned(source.name.clone(), text).map_err(|error| broken(&source.path, &error))?;
         }
+        environment.set_fuel(Some(budget::steps(longest)));
         let form = Form { text: true, parts: false, arguments_as_text: false };
         let mut template = Self { environment, sources, folder, variables, form };
         template.form = Form::probe(|messages| {
@@ -202,6 +208,7 @@ impl ChatTemplate {
         for (name, value) in self.variables.iter().chain(&options.variables) {
             variables.insert(name, JinjaValue::from(Serde(value)));
         }
+        budget::start();
         // minijinja 3.0.5 panics at `[][::-1]`: a template must not take the host down.
         let render = || self.environment.get_template(&source.name)?.render(variables);
         catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|_| {

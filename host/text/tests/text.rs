@@ -323,6 +323,52 @@ fn a_template_that_fails_is_named_with_the_line() {
 }
 
 #[test]
+fn a_template_without_bounds_costs_an_error() {
+    let many = |body: &str| {
+        format!("{{% set n = namespace(s='xx', l=['x']) %}}{{% for i in range(100) %}}{body}{{% endfor %}}")
+    };
+    let long = "x".repeat(1 << 20);
+    let attacks = [
+        many("{% set n.s = n.s ~ n.s %}"),
+        many("{% set n.s = n.s + n.s %}"),
+        many("{% set n.s = n.s * 1000 %}"),
+        many("{% set n.s %}{{ n.s }}{{ n.s }}{% endset %}"),
+        many("{% set n.s = n.s|replace('x', n.s) %}"),
+        many("{% set n.s = [n.s, n.s]|join(n.s) %}"),
+        many("{% set n.s = n.s.replace('x', 'xx') %}"),
+        many("{% set n.s = n.s.join([n.s, n.s]) %}"),
+        many("{% set n.l = [n.l, n.l] %}") + "{{ n.l }}",
+        many("{% set n.l = [n.l, n.l] %}") + "{{ n.l ~ 'x' }}",
+        many("{% set n.l = [n.l, n.l] %}") + "{{ n.l|tojson }}",
+        many("{% set n.l = n.l + n.l %}") + "{{ n.l }}",
+        "{% macro m(s) %}{{ m(s ~ s) }}{% endmacro %}{{ m('xx') }}".into(),
+        "{{ 'x'.zfill(100000000000000) }}".into(),
+        "{{ '%0100000000000000d'|format(1) }}".into(),
+        "{{ '%*d'|format(100000000000000, 1) }}".into(),
+        "{{ '{:100000000000000}'.format('x') }}".into(),
+        "{{ '{:{}}'.format('x', 100000000000000) }}".into(),
+        "{{ [1]|slice(100000000000000) }}".into(),
+        "{{ [1]|batch(100000000000000, 2) }}".into(),
+        "{{ (['x' * 10000000] * 1000)|join }}".into(),
+        "{{ (['x' * 10000000] * 1000)|string }}".into(),
+        "{{ ([['x'] * 1000000] * 1000)|sum(start=[])|list|length }}".into(),
+        "{% set n = namespace(l=[]) %}{% for i in range(1000) %}{% set n.l = [n.l] %}{% endfor %}{{ n.l }}".into(),
+        "{{ 'x'.center(100000000000000) }}".into(),
+        "{{ 'x\ny'|indent(100000000000000) }}".into(),
+        "{{ [1]|tojson(indent=100000000000000) }}".into(),
+        "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}".into(),
+        format!("{{% for i in range(100000) %}}{long}{{% endfor %}}"),
+        format!("{{% set s %}}{{% for i in range(100000) %}}{long}{{% endfor %}}{{% endset %}}"),
+        format!("{{{{ {}'x' }}}}", "('x' * 100000000) ~ ".repeat(100)),
+    ];
+    for source in attacks {
+        let said = template(&source).render(&conversation(), &RenderOptions::default()).map(|text| text.len());
+        let source: String = source.chars().take(200).collect();
+        assert!(said.is_err(), "{source}");
+    }
+}
+
+#[test]
 fn a_reply_is_taken_apart_by_the_models_own_form() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "chat_template.jinja", "{# writes <tool_call> #}");

@@ -1,5 +1,6 @@
 //! JSON in the form of Python's `json.dumps`.
 
+use super::budget::measure;
 use super::values::{Result, number};
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -26,6 +27,7 @@ pub(super) fn python(value: &serde_json::Value) -> String {
 }
 
 pub(super) fn dumps(value: &Value, style: &Style) -> Result<String> {
+    measure(value.clone())?;
     let mut out = String::new();
     write(&mut out, value, style, 0)?;
     Ok(out)

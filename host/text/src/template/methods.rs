@@ -1,6 +1,7 @@
 //! The methods of Python's strings and lists that templates call. All other
 //! methods are those of `minijinja-contrib`.
 
+use super::budget::{charge, check_format, measure};
 use super::values::{Result, text};
 use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
@@ -13,8 +14,8 @@ pub(super) fn call(state: &mut State, value: &Value, method: &str, args: &[Value
         _ => None,
     };
     match own {
-        Some(result) => Ok(result),
-        None => minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args),
+        Some(result) => measure(result),
+        None => measure(minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args)?),
     }
 }
 
@@ -40,6 +41,14 @@ fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Va
             let keep = keep.or(options.get("keepends")?).unwrap_or(false);
             options.assert_all_used()?;
             lines(string, keep).into_iter().map(Value::from).collect()
+        }
+        "replace" => {
+            let (old, new, count): (&str, &str, Option<i64>) = from_args(args)?;
+            replace(string, old, new, count)?.into()
+        }
+        "format" => {
+            check_format(string)?;
+            return Ok(None);
         }
         "removeprefix" => {
             let (prefix,): (&str,) = from_args(args)?;
@@ -70,11 +79,13 @@ fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Va
                 None => ("", string),
             };
             let zeros = width.saturating_sub(string.chars().count());
+            charge(zeros)?;
             format!("{sign}{}{digits}", "0".repeat(zeros)).into()
         }
         "ljust" | "rjust" | "center" => {
             let (width, fill): (usize, Option<&str>) = from_args(args)?;
             let (fill, missing) = (fill.unwrap_or(" "), width.saturating_sub(string.chars().count()));
+            charge(missing.saturating_mul(fill.len()))?;
             let left = match method {
                 "ljust" => 0,
                 "rjust" => missing,
@@ -85,7 +96,10 @@ fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Va
         }
         "join" => {
             let (values,): (&Value,) = from_args(args)?;
-            values.try_iter()?.map(|value| text(&value)).collect::<Vec<_>>().join(string).into()
+            let texts = values.try_iter()?.map(|value| measure(value).map(|value| text(&value)));
+            let texts = texts.collect::<Result<Vec<_>>>()?;
+            charge(texts.len().saturating_mul(string.len()))?;
+            texts.join(string).into()
         }
         _ => return Ok(None),
     }))
@@ -111,6 +125,14 @@ fn triple(before: &str, separator: &str, after: &str) -> Value {
 fn chars(args: &[Value]) -> Result<Option<String>> {
     let (chars,): (Option<String>,) = from_args(args)?;
     Ok(chars)
+}
+
+/// `str.replace`: a negative `count` is none.
+pub(super) fn replace(string: &str, old: &str, new: &str, count: Option<i64>) -> Result<String> {
+    let most = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
+    let places = string.matches(old).take(most).count();
+    charge(places.saturating_mul(new.len()).saturating_add(string.len()))?;
+    Ok(string.replacen(old, new, most))
 }
 
 /// `str.strip`: without `chars`, it strips white space.

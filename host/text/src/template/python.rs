@@ -1,28 +1,47 @@
 //! The functions, filters and tests of Jinja that templates use, where Python
 //! differs from minijinja.
 
+use super::budget::{ITEM_BYTES, MEASURE, charge, check_format, counted_text, measure};
 use super::values::{Result, text};
 use super::{json, methods};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, Value};
+use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State, Value};
 use std::fmt::Write as _;
 
 /// An environment like the one that transformers creates for chat templates.
 pub(super) fn environment() -> Result<Environment<'static>> {
     let mut environment = Environment::new();
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.set_formatter(|out, _, value| out.write_str(&text(value)).map_err(Error::from));
+    environment.set_syntax(syntax()?);
+    environment.set_formatter(|out, _, value| {
+        let text = counted_text(value.clone())?;
+        out.write_str(&text).map_err(Error::from)
+    });
+    environment.add_function(MEASURE, measure);
     environment.set_unknown_method_callback(methods::call);
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
-    environment.add_filter("string", |value: Value| text(&value));
-    environment
-        .add_filter("trim", |value: Value, chars: Option<String>| methods::strip(&text(&value), chars.as_deref()));
+    environment.add_filter("format", format);
+    environment.add_filter("list", |state: &State, value: Value| minijinja::filters::list(state, measure(value)?));
+    environment.add_filter("sum", sum);
+    environment.add_filter("batch", |state: &State, value: Value, count: usize, fill: Option<Value>| {
+        charge(count.saturating_mul(ITEM_BYTES))?;
+        minijinja::filters::batch(state, value, count, fill)
+    });
+    environment.add_filter("slice", |state: &State, value: Value, count: usize, fill: Option<Value>| {
+        charge(count.saturating_mul(ITEM_BYTES))?;
+        minijinja::filters::slice(state, value, count, fill)
+    });
+    // No chat template needs it, and nothing limits the memory that it takes.
+    environment.remove_filter("pprint");
+    environment.add_filter("string", counted_text);
+    environment.add_filter("trim", |value: Value, chars: Option<String>| {
+        counted_text(value).map(|text| methods::strip(&text, chars.as_deref()))
+    });
     environment.add_filter("wordcount", |value: String| value.split_whitespace().count());
     environment.add_filter("join", join);
     environment.add_filter("indent", indent);
-    environment.add_filter("capitalize", |value: Value| methods::capitalize(&text(&value)));
+    environment.add_filter("capitalize", |value: Value| counted_text(value).map(|text| methods::capitalize(&text)));
     environment.add_filter("length", length);
     environment.add_filter("count", length);
     environment.add_filter("replace", replace);
@@ -32,6 +51,11 @@ pub(super) fn environment() -> Result<Environment<'static>> {
     });
     environment.add_test("number", |value: Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool));
     Ok(environment)
+}
+
+/// The syntax of chat templates.
+pub(super) fn syntax() -> Result<SyntaxConfig> {
+    SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()
 }
 
 fn is_text(value: &Value) -> bool {
@@ -61,7 +85,7 @@ fn tojson(value: &Value, positional: Rest<Value>, options: Kwargs) -> Result<Str
         None => None,
         Some(width) => Some(match width.as_str() {
             Some(text) => text.to_owned(),
-            None => " ".repeat(usize::try_from(width)?),
+            None => spaces(&width)?,
         }),
     };
     let (item, key) = match option(2, "separators")? {
@@ -79,6 +103,28 @@ fn tojson(value: &Value, positional: Rest<Value>, options: Kwargs) -> Result<Str
     json::dumps(value, &style)
 }
 
+/// A line's indentation of this width.
+fn spaces(width: &Value) -> Result<String> {
+    let width = usize::try_from(width.clone())?;
+    charge(width)?;
+    Ok(" ".repeat(width))
+}
+
+/// The sum of numbers; lists are not joined.
+fn sum(state: &State, values: Value, attribute: Option<&str>, start: Option<Value>, options: Kwargs) -> Result<Value> {
+    if start.as_ref().is_some_and(|start| !start.is_number())
+        || options.has("start") && !options.get::<Value>("start")?.is_number()
+    {
+        return Err(Error::new(ErrorKind::InvalidOperation, "sum: start is not a number"));
+    }
+    minijinja::filters::sum(state, measure(values)?, attribute, start, options)
+}
+
+fn format(state: &mut State, template: &Value, values: Rest<ValueOrKwargs>) -> Result<Value> {
+    check_format(template.as_str().unwrap_or_default())?;
+    measure(minijinja::filters::format(state, template, values)?)
+}
+
 fn length(value: &Value) -> Result<usize> {
     match value.len() {
         Some(length) => Ok(length),
@@ -87,15 +133,12 @@ fn length(value: &Value) -> Result<usize> {
     }
 }
 
-fn replace(value: Value, old: Value, new: Value, count: Option<i64>) -> String {
-    let (value, old, new) = (text(&value), text(&old), text(&new));
-    match count.and_then(|count| usize::try_from(count).ok()) {
-        Some(count) => value.replacen(&old, &new, count),
-        None => value.replace(&old, &new),
-    }
+fn replace(value: Value, old: Value, new: Value, count: Option<i64>) -> Result<String> {
+    methods::replace(&counted_text(value)?, &counted_text(old)?, &counted_text(new)?, count)
 }
 
 fn join(value: &Value, between: Option<Value>, attribute: Option<String>, options: Kwargs) -> Result<String> {
+    let value = &measure(value.clone())?;
     let between = match between {
         Some(between) => Some(between),
         None => options.get::<Option<Value>>("d")?,
@@ -113,7 +156,9 @@ fn join(value: &Value, between: Option<Value>, attribute: Option<String>, option
             None => item,
         };
         let gap = if index == 0 { "" } else { &between };
-        let _ = write!(joined, "{gap}{}", text(&item));
+        let item = counted_text(item)?;
+        charge(gap.len())?;
+        let _ = write!(joined, "{gap}{item}");
     }
     Ok(joined)
 }
@@ -129,13 +174,14 @@ fn indent(value: Value, positional: Rest<Value>, options: Kwargs) -> Result<Stri
         None => " ".repeat(4),
         Some(width) => match width.as_str() {
             Some(text) => text.to_owned(),
-            None => " ".repeat(usize::try_from(width)?),
+            None => spaces(&width)?,
         },
     };
     let first = option(1, "first")?.is_some_and(|value| value.is_true());
     let blank = option(2, "blank")?.is_some_and(|value| value.is_true());
     options.assert_all_used()?;
-    let value = text(&value);
+    let value = counted_text(value)?;
+    charge(value.split('\n').count().saturating_mul(width.len()))?;
     let lines = value.split('\n').enumerate().map(|(index, line)| match (index, line) {
         (0, line) if !first => line.to_owned(),
         (0, line) => format!("{width}{line}"),

@@ -4,6 +4,11 @@ use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, Value};
 use std::fmt::Write as _;
 
+/// What a value counts beside its text.
+const VALUE_BYTES: usize = 8;
+/// The deepest nesting of lists and objects, as in JSON.
+const DEPTH: usize = 128;
+
 pub(super) type Result<T> = std::result::Result<T, Error>;
 
 /// `str(value)`
@@ -17,6 +22,26 @@ pub(super) fn text(value: &Value) -> String {
             out
         }
     }
+}
+
+/// Whether `value` is shorter than `most` bytes as a text, and not nested too deeply. A list may have the same list
+/// many times.
+pub(super) fn is_within(value: &Value, most: usize) -> bool {
+    fn counted(value: &Value, left: usize, depth: usize) -> Option<usize> {
+        let left = left.checked_sub(VALUE_BYTES + value.as_str().map_or(0, str::len))?;
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Iterable | ValueKind::Map if depth == DEPTH => None,
+            ValueKind::Seq | ValueKind::Iterable => {
+                value.try_iter().ok()?.try_fold(left, |left, item| counted(&item, left, depth + 1))
+            }
+            ValueKind::Map => value.try_iter().ok()?.try_fold(left, |left, key| {
+                let left = counted(&key, left, depth + 1)?;
+                counted(&value.get_item(&key).ok()?, left, depth + 1)
+            }),
+            _ => Some(left),
+        }
+    }
+    counted(value, most, 0).is_some()
 }
 
 /// `repr(value)`
