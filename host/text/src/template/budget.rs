@@ -15,8 +15,10 @@ const BYTES: usize = 2 << 30;
 const TEXT_BYTES: usize = 16 << 20;
 /// The bytes of an item in a list.
 pub(super) const ITEM_BYTES: usize = 32;
-/// The name of the function that [`measure`] is in templates.
-pub(super) const MEASURE: &str = "__measured";
+/// How a call of [`measure`] begins in templates.
+pub(super) const MEASURE: &str = "__measured(";
+/// How a call of [`keep`] begins in templates. With two brackets, `1, 2` is one value.
+pub(super) const KEEP: &str = "__kept((";
 
 thread_local! {
     /// What is left to the template that this thread renders.
@@ -40,10 +42,12 @@ pub(super) fn charge(bytes: usize) -> Result<()> {
             LEFT.set(left);
             Ok(())
         }
-        None => {
-            Err(Error::new(ErrorKind::OutOfFuel, "its texts are too long: the template makes them longer and longer"))
-        }
+        None => Err(too_long()),
     }
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::OutOfFuel, "its texts and lists are too long: the template makes them longer and longer")
 }
 
 /// Refuses a format that asks for wide fields, such as `%099999d`: their memory is taken before the text is counted.
@@ -58,6 +62,19 @@ pub(super) fn check_format(format: &str) -> Result<()> {
 /// `str(value)` of a value, which is counted.
 pub(super) fn counted_text(value: Value) -> Result<String> {
     Ok(text(&measure(value)?))
+}
+
+/// A value that a template keeps, from one turn of a loop to the next: no list in a list in a list without end, which
+/// would overflow the stack.
+pub(super) fn keep(value: Value) -> Result<Value> {
+    if matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) && !is_within(&value, TEXT_BYTES) {
+        return Err(too_long());
+    }
+    match value.kind() {
+        // A slice of a list refers to that list, and may be sliced again.
+        ValueKind::Iterable => Ok(value.try_iter()?.collect()),
+        _ => Ok(value),
+    }
 }
 
 /// Counts a value that is a part of a text or of a list, and gives it.

@@ -1,24 +1,20 @@
 //! Measures what a template joins: a template that doubles a string would otherwise take all memory in some forty steps.
 
-use super::budget::MEASURE;
+use super::budget::{KEEP, MEASURE};
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 
-/// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`], at the same lines, and the bytes of its
-/// longest literal text. A source that is not a template is not changed: the environment reports it.
+/// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`] and the values of each `set` in calls of
+/// [`KEEP`], at the same lines, and the bytes of its longest literal text. A source that is not a template is not changed: the environment reports it.
 pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
     let Ok(template) = parse(source, "", syntax.clone()) else { return (source.to_owned(), 0) };
     let mut found = Operands { source, edits: Vec::new(), longest: 0 };
     found.statement(&template);
     found.edits.sort_by_key(|(at, _)| *at);
     let (mut out, mut done) = (String::with_capacity(2 * source.len()), 0);
-    for (at, is_start) in found.edits {
-        out.push_str(&source[done..at]);
-        match is_start {
-            true => out.extend([MEASURE, "("]),
-            false => out.push(')'),
-        }
+    for (at, text) in found.edits {
+        out.extend([&source[done..at], text]);
         done = at;
     }
     out.push_str(&source[done..]);
@@ -28,7 +24,7 @@ pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
 /// The operands of a template: where each starts and ends.
 struct Operands<'s> {
     source: &'s str,
-    edits: Vec<(usize, bool)>,
+    edits: Vec<(usize, &'static str)>,
     longest: usize,
 }
 
@@ -56,7 +52,17 @@ impl Operands<'_> {
                 with.assignments.iter().for_each(|(_, value)| self.expression(value));
                 self.statements(&with.body);
             }
-            Stmt::Set(set) => self.expression(&set.expr),
+            Stmt::Set(set) => {
+                let [start, end] = [set.target.span(), set.span()].map(|span| span.end_offset as usize);
+                let value = self.source.get(start..end).map(after_brackets).and_then(|text| text.strip_prefix('='));
+                if let Some(value) = value {
+                    self.edits.push((end - value.len(), KEEP));
+                }
+                self.expression(&set.expr);
+                if value.is_some() {
+                    self.edits.push((end, "))"));
+                }
+            }
             Stmt::SetBlock(set) => {
                 self.optional(&set.filter);
                 self.statements(&set.body);
@@ -167,16 +173,21 @@ impl Operands<'_> {
     fn operands(&mut self, start: u32, left_end: u32, sign: char, end: u32) {
         let [start, left_end, end] = [start, left_end, end].map(|at| at as usize);
         let Some(after) = self.source.get(left_end..end) else { return };
-        let before = after.trim_start_matches(|char: char| char == ')' || char.is_whitespace());
+        let before = after_brackets(after);
         if sign == '*' {
             // It repeats its operand.
-            self.edits.extend([(start, true), (end, false)]);
+            self.edits.extend([(start, MEASURE), (end, ")")]);
         }
         if before.starts_with(sign) {
             let operator = end - before.len();
-            self.edits.extend([(start, true), (operator, false), (operator + 1, true), (end, false)]);
+            self.edits.extend([(start, MEASURE), (operator, ")"), (operator + 1, MEASURE), (end, ")")]);
         }
     }
+}
+
+/// The text after closing brackets, which the parser does not count to an expression.
+fn after_brackets(text: &str) -> &str {
+    text.trim_start_matches(|char: char| char == ')' || char.is_whitespace())
 }
 
 #[cfg(test)]
@@ -189,7 +200,7 @@ mod tests {
             ("{{ a ~ b }}", "{{ M(a )~M( b) }}"),
             ("{{ 'é' + b ~ c }}", "{{ M('é' )+M( M(b )~M( c)) }}"),
             ("{{ (a|f(x) + (b)) ~ ((c)) }}", "{{ M((M(a|f(x) )+M( (b))) )~M( ((c))) }}"),
-            ("{%- set x = (a if b else c)|trim ~ -1 -%}", "{%- set x = M((a if b else c)|trim )~M( -1) -%}"),
+            ("{%- set x = (a if b else c)|trim ~ -1 -%}", "{%- set x =K(( M((a if b else c)|trim )~M( -1))) -%}"),
             ("{{ f(a.b[c + 1:], k=d * 2)[0] }}", "{{ f(a.b[M(c )+M( 1):], k=M(M(d )*M( 2)))[0] }}"),
             (
                 "{% for i in [a ~ b] if i + 1 is odd %}{% endfor %}",
@@ -205,11 +216,16 @@ mod tests {
                 "{% macro m(x, y=M(a )~M( b)) %}{{ m(M(x )~M( x)) }}{% endmacro %}",
             ),
             ("{{ a - b / c and d in e or not '~+*' }}", "{{ a - b / c and d in e or not '~+*' }}"),
+            ("{% set n.x = (a, [b]) %}{% set y = 1, 2 %}", "{% set n.x =K(( (a, [b]))) %}{% set y =K(( 1, 2)) %}"),
+            (
+                "{% set (x, y) = z %}{% set t|upper %}=a{% endset %}",
+                "{% set (x, y) =K(( z)) %}{% set t|upper %}=a{% endset %}",
+            ),
             ("{{ a ~ }}", "{{ a ~ }}"),
         ] {
             let syntax = SyntaxConfig::default();
             let (found, _) = measured(source, &syntax);
-            assert_eq!(found.replace(MEASURE, "M"), expected);
+            assert_eq!(found.replace(MEASURE, "M(").replace(KEEP, "K(("), expected);
             assert_eq!(parse(&found, "", syntax.clone()).is_ok(), parse(source, "", syntax).is_ok());
         }
     }

@@ -1,7 +1,7 @@
 //! The functions, filters and tests of Jinja that templates use, where Python
 //! differs from minijinja.
 
-use super::budget::{ITEM_BYTES, MEASURE, charge, check_format, counted_text, measure};
+use super::budget::{ITEM_BYTES, KEEP, MEASURE, charge, check_format, counted_text, keep, measure};
 use super::values::{Result, text};
 use super::{json, methods};
 use minijinja::syntax::SyntaxConfig;
@@ -17,7 +17,8 @@ pub(super) fn environment() -> Result<Environment<'static>> {
         let text = counted_text(value.clone())?;
         out.write_str(&text).map_err(Error::from)
     });
-    environment.add_function(MEASURE, measure);
+    environment.add_function(MEASURE.trim_end_matches('('), measure);
+    environment.add_function(KEEP.trim_end_matches('('), keep);
     environment.set_unknown_method_callback(methods::call);
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
