@@ -194,6 +194,9 @@ impl Checkpoints {
         let file = path.join(STATE);
         let text = read_regular(&file, STATE_BYTES).map_err(|error| Damage::new(&file, error))?;
         let state: State = serde_json::from_slice(&text).map_err(|error| Damage::new(&file, error))?;
+        if state.step != step {
+            return Err(Damage::new(&file, format!("it is the state of step {}", state.step)));
+        }
         if !has_hashes {
             tensors::check(&path)?;
         }

@@ -218,6 +218,21 @@ fn checkpoints_without_hashes_are_as_whole_as_can_be_seen() {
 }
 
 #[test]
+fn the_state_of_another_step_is_damage() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, kept) = started(root.path());
+    (1..=2).for_each(|number| step(&mut folder, number));
+    for step in [0, 3, u64::MAX] {
+        let checkpoint = kept.path(2);
+        fs::write(checkpoint.join(STATE), serde_json::to_vec(&state(step)).unwrap()).unwrap();
+        fs::remove_file(checkpoint.join("BLAKE3SUMS")).unwrap();
+        sums::write(&checkpoint).unwrap();
+        let error = kept.find(None).unwrap_err().to_string();
+        assert!(error.contains(&format!("state.json: it is the state of step {step}\n")), "{error}");
+    }
+}
+
+#[test]
 fn what_comes_after_a_step_is_forgotten_with_what_was_left_half_done() {
     let root = tempfile::tempdir().unwrap();
     let (mut folder, kept) = started(root.path());

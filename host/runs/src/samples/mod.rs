@@ -14,6 +14,7 @@ use gavel_data::disk;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 /// The files of a folder by their step.
@@ -38,7 +39,7 @@ fn files(run: &Path) -> Result<BTreeMap<u64, PathBuf>> {
 /// draws new ones. Returns the number of steps.
 pub(crate) fn forget_samples_after(run: &Path, step: u64) -> Result<usize> {
     let files = files(run)?;
-    let later = files.range(step + 1..);
+    let later = files.range((Bound::Excluded(step), Bound::Unbounded));
     for (_, path) in later.clone() {
         disk::remove_file(path).map_err(RunError::io("remove", path))?;
     }
