@@ -1,7 +1,7 @@
 //! Servers that answer the same requests: chooses one of them, and knows whether any is up.
 
 use crate::on_endpoint_down::OnEndpointDown;
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -68,6 +68,12 @@ pub struct Down {
     pub tried_at: Instant,
 }
 
+impl Display for Down {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "it has not answered for {:.0} s", self.since.elapsed().as_secs_f64())
+    }
+}
+
 impl Servers {
     /// This many servers, without any history. `name` stands for them in messages, such as "the server URL".
     pub fn new(name: String, count: usize, on_endpoint_down: OnEndpointDown) -> Self {
@@ -93,6 +99,27 @@ impl Servers {
     /// Whether the endpoint is down, and since when.
     pub fn down(&self) -> Option<Down> {
         self.lock().down()
+    }
+
+    /// Whether the endpoint is down, and requests wait until it is up.
+    pub fn hold_requests(&self) -> bool {
+        self.on_endpoint_down == OnEndpointDown::Pause && self.down().is_some()
+    }
+
+    /// Waits while the endpoint is down, until it is time to try a server. Returns whether it had to wait.
+    ///
+    /// # Errors
+    /// The endpoint is down, and requests do not wait.
+    pub async fn until_up(&self) -> Result<bool, Down> {
+        let mut has_waited = false;
+        while let Some(down) = self.down().filter(|down| Instant::now() < down.tried_at) {
+            if self.on_endpoint_down != OnEndpointDown::Pause {
+                return Err(down);
+            }
+            self.wait(down).await;
+            has_waited = true;
+        }
+        Ok(has_waited)
     }
 
     /// Waits until the endpoint is up again, or it is time to try a server.

@@ -4,17 +4,17 @@ use super::attempt::{Answered, Failed, Sender};
 use super::cache::AnswerCache;
 use super::endpoint::{ChatEndpoint, RESERVED};
 use super::error::ChatEndpointError;
-use super::retry;
+use super::retry::{Attempts, NoAttempt};
 use super::spending::Spending;
 use super::usage::{Expectation, TokenCost, Usage};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_limiter::{Down, Limiter, OnEndpointDown, Servers, Turn};
+use gavel_limiter::{Limiter, OnEndpointDown, Servers, Turn};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, Sandbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// An endpoint.
 pub(super) struct Client {
@@ -143,16 +143,21 @@ impl Client {
         meter: &CallMeter,
     ) -> Result<ChatBody, ChatError> {
         // Waits for turns and for the endpoint do not count.
-        let (mut pauses, mut left) = (retry::pauses(self.endpoint.retries), self.endpoint.deadline);
+        let all = || Attempts::new(self.endpoint.retries, self.endpoint.deadline);
+        let mut attempts = all();
         loop {
-            if self.wait_until_up(meter).await? {
-                (pauses, left) = (retry::pauses(self.endpoint.retries), self.endpoint.deadline);
+            let waited = match self.servers.down() {
+                Some(_) => meter.uncharged(self.servers.until_up()).await,
+                None => Ok(false),
+            };
+            if waited.map_err(|down| self.unavailable(&down.to_string()))? {
+                attempts = all();
             }
             let mut turn = meter.turn(&self.limiter, expected.total()).await;
             // The endpoint may have gone down meanwhile.
             let Ok(server) = self.servers.choose() else { continue };
             let (start, url) = (Instant::now(), &self.urls[server.number]);
-            let answer = timeout(left, self.attempt(url, body, expected, meter, &mut turn)).await;
+            let answer = timeout(attempts.left(), self.attempt(url, body, expected, meter, &mut turn)).await;
             drop(turn);
             let answer =
                 answer.unwrap_or_else(|_| Err(Failed { error: self.too_late(url), again: None, is_of_server: true }));
@@ -164,44 +169,21 @@ impl Client {
                 Ok(body) => return Ok(body),
                 Err(failed) => failed,
             };
-            if failed.is_of_server && self.pauses_while_down() {
+            if failed.is_of_server && self.servers.hold_requests() {
                 continue;
             }
-            let (Some(again), Some(pause)) = (failed.again, pauses.next()) else { return Err(failed.error) };
-            let pause = pause.max(again);
-            left = left.saturating_sub(start.elapsed());
-            if pause >= left {
-                sleep(left).await;
-                return Err(self.too_late(url));
+            match attempts.pause(&failed.error, failed.again, start.elapsed()).await {
+                Ok(()) => {}
+                Err(NoAttempt::Last) => return Err(failed.error),
+                Err(NoAttempt::TooLate) => return Err(self.too_late(url)),
             }
-            tracing::debug!("{}; again in {:.1} s", failed.error, pause.as_secs_f64());
-            sleep(pause).await;
-            left -= pause;
         }
-    }
-
-    /// Whether the endpoint is down, and requests wait until it is up.
-    fn pauses_while_down(&self) -> bool {
-        self.servers.on_endpoint_down() == OnEndpointDown::Pause && self.servers.down().is_some()
-    }
-
-    /// Waits while the endpoint is down, until it is time to try a server. Returns whether it had to wait.
-    async fn wait_until_up(&self, meter: &CallMeter) -> Result<bool, ChatError> {
-        let mut has_waited = false;
-        while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
-            match self.servers.on_endpoint_down() {
-                OnEndpointDown::Pause => meter.uncharged(self.servers.wait(down)).await,
-                OnEndpointDown::Drop | OnEndpointDown::Stop => return Err(self.unavailable(&is_down(down))),
-            }
-            has_waited = true;
-        }
-        Ok(has_waited)
     }
 
     /// Why the run must stop: the endpoint is down, and the run cannot continue without it.
     pub(super) fn must_stop(&self) -> Option<String> {
         let down = self.servers.down().filter(|_| self.servers.on_endpoint_down() == OnEndpointDown::Stop)?;
-        Some(format!("the endpoint `{}`: {}", self.sender.name, is_down(down)))
+        Some(format!("the endpoint `{}`: {down}", self.sender.name))
     }
 
     /// Its metrics since the last call of this, by name.
@@ -237,8 +219,4 @@ impl ChatModel for Client {
     ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
         async move { self.ask(request, &meter).await }.boxed()
     }
-}
-
-fn is_down(down: Down) -> String {
-    format!("it has not answered for {:.0} s", down.since.elapsed().as_secs_f64())
 }

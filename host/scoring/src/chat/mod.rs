@@ -24,7 +24,7 @@ pub use error::ChatEndpointError;
 pub use gavel_limiter::retry_after;
 pub use key::Key;
 pub use prompt_logprobs::{LogprobClient, TokenLogprob};
-pub use retry::{may_help, pauses};
+pub use retry::{Attempts, NoAttempt, may_help};
 pub use spending::Price;
 
 use client::Client;

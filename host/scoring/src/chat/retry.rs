@@ -1,22 +1,68 @@
 //! Decides whether another attempt may help, and when.
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use gavel_plugin::ChatError;
 use reqwest::StatusCode;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// The first pause; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause, unless the server asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The pauses before `retries` further attempts.
-pub fn pauses(retries: usize) -> ExponentialBackoff {
-    ExponentialBuilder::default()
-        .with_min_delay(FIRST_PAUSE)
-        .with_max_delay(LONGEST_PAUSE)
-        .with_max_times(retries)
-        .with_jitter()
-        .build()
+/// The further attempts of a request: their pauses, and the time for all attempts together.
+pub struct Attempts {
+    pauses: ExponentialBackoff,
+    left: Duration,
+}
+
+/// Why there is no further attempt.
+pub enum NoAttempt {
+    /// There were as many as there may be, or another one cannot help.
+    Last,
+    /// The time is over.
+    TooLate,
+}
+
+impl Attempts {
+    /// `retries` further attempts, within `deadline`.
+    pub fn new(retries: usize, deadline: Duration) -> Self {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_delay(LONGEST_PAUSE)
+            .with_max_times(retries)
+            .with_jitter();
+        Self { pauses: pauses.build(), left: deadline }
+    }
+
+    /// The time that is left.
+    pub fn left(&self) -> Duration {
+        self.left
+    }
+
+    /// Pauses before the next attempt, for at least `again`, after one that took `taken` and failed with `error`.
+    ///
+    /// # Errors
+    /// There is no further attempt. `again` is `None` where it cannot help.
+    pub async fn pause(
+        &mut self,
+        error: &ChatError,
+        again: Option<Duration>,
+        taken: Duration,
+    ) -> Result<(), NoAttempt> {
+        let (Some(again), Some(pause)) = (again, self.pauses.next()) else { return Err(NoAttempt::Last) };
+        let pause = pause.max(again);
+        self.left = self.left.saturating_sub(taken);
+        if pause >= self.left {
+            sleep(self.left).await;
+            return Err(NoAttempt::TooLate);
+        }
+        tracing::debug!("{error}; again in {:.1} s", pause.as_secs_f64());
+        sleep(pause).await;
+        self.left -= pause;
+        Ok(())
+    }
 }
 
 /// Whether the same request may succeed later.

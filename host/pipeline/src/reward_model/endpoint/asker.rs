@@ -3,14 +3,14 @@
 use super::super::wrong::Wrong;
 use crate::config::RewardEndpointConfig;
 use futures::future::join_all;
-use gavel_limiter::{Down, OnEndpointDown, Servers};
+use gavel_limiter::Servers;
 use gavel_plugin::{ChatError, tls_client_config};
-use gavel_scoring::chat::{Key, excerpt, may_help, pauses, reason, retry_after};
+use gavel_scoring::chat::{Attempts, Key, NoAttempt, excerpt, may_help, reason, retry_after};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// The most bytes of an answer that are read.
 const BODY_BYTES: usize = 1 << 20;
@@ -95,15 +95,16 @@ impl Asker {
     ) -> Result<T, ChatError> {
         let _place = place;
         // Waits for the servers do not count.
-        let (mut pauses_left, mut left) = (pauses(self.config.retries), self.config.deadline);
+        let all = || Attempts::new(self.config.retries, self.config.deadline);
+        let mut attempts = all();
         loop {
-            if self.wait_until_up().await? {
-                (pauses_left, left) = (pauses(self.config.retries), self.config.deadline);
+            if self.servers.until_up().await.map_err(|down| self.unavailable(&down.to_string()))? {
+                attempts = all();
             }
             // They may have gone down meanwhile.
             let Ok(server) = self.servers.choose() else { continue };
             let (start, url) = (Instant::now(), &self.urls[server.number]);
-            let answer = timeout(left, self.attempt(url, body, &read)).await;
+            let answer = timeout(attempts.left(), self.attempt(url, body, &read)).await;
             let answer = answer.unwrap_or_else(|_| {
                 Err(Failed { error: self.unavailable(&self.too_late()), again: None, is_of_server: true })
             });
@@ -115,38 +116,15 @@ impl Asker {
                 Ok(read) => return Ok(read),
                 Err(failed) => failed,
             };
-            if failed.is_of_server && self.pauses_while_down() {
+            if failed.is_of_server && self.servers.hold_requests() {
                 continue;
             }
-            let (Some(again), Some(pause)) = (failed.again, pauses_left.next()) else { return Err(failed.error) };
-            let pause = pause.max(again);
-            left = left.saturating_sub(start.elapsed());
-            if pause >= left {
-                sleep(left).await;
-                return Err(self.unavailable(&self.too_late()));
+            match attempts.pause(&failed.error, failed.again, start.elapsed()).await {
+                Ok(()) => {}
+                Err(NoAttempt::Last) => return Err(failed.error),
+                Err(NoAttempt::TooLate) => return Err(self.unavailable(&self.too_late())),
             }
-            tracing::debug!("{}; again in {:.1} s", failed.error, pause.as_secs_f64());
-            sleep(pause).await;
-            left -= pause;
         }
-    }
-
-    /// Whether no server answers, and requests wait until one does.
-    fn pauses_while_down(&self) -> bool {
-        self.config.on_endpoint_down == OnEndpointDown::Pause && self.servers.down().is_some()
-    }
-
-    /// Waits while no server answers, until it is time to try one. Returns whether it had to wait.
-    async fn wait_until_up(&self) -> Result<bool, ChatError> {
-        let mut has_waited = false;
-        while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
-            if self.config.on_endpoint_down != OnEndpointDown::Pause {
-                return Err(self.unavailable(&is_down(down)));
-            }
-            self.servers.wait(down).await;
-            has_waited = true;
-        }
-        Ok(has_waited)
     }
 
     /// Sends a request once.
@@ -195,8 +173,4 @@ impl Asker {
     fn unavailable(&self, what: &str) -> ChatError {
         ChatError::Unavailable(format!("{}: {what}", self.urls.join(", ")))
     }
-}
-
-fn is_down(down: Down) -> String {
-    format!("it has not answered for {:.0} s", down.since.elapsed().as_secs_f64())
 }
