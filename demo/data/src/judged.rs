@@ -1,9 +1,9 @@
 //! Answers to the questions with what a judge says about them, to train judges on: the right answer, and one with a
 //! mistake.
 //!
-//! The mistakes are those of a policy that has almost learned the task: a wrong digit, a digit too many or too few, or
-//! two digits exchanged. Unlike the answers in `pairs.rs`, they cannot be told from the right answer without the
-//! question.
+//! The mistakes are those of a policy that learns the task: a wrong digit, a digit too many or too few, or two digits
+//! exchanged, and up to three of them at once. Unlike the answers in `pairs.rs`, most cannot be told from the right answer
+//! without the question.
 
 use crate::questions::{Question, Split, join};
 use gavel_data::seed;
@@ -53,7 +53,11 @@ fn wrong(question: &Question, split: Split, index: usize) -> Vec<u8> {
     let right = question.sorted();
     let stream = seed::derive(SEED, split as u64, index as u64, seed::Purpose::Shuffle);
     // Few mistakes do not change an answer: the next draw does.
-    let drawn = (0..).map(|attempt| mistake(&right, seed::derive(stream, attempt, 0, seed::Purpose::Shuffle)));
+    let drawn = (0..).map(|attempt| {
+        let draw = |number| seed::derive(stream, attempt, number, seed::Purpose::Shuffle);
+        let count = 1 + (seed::uniform(draw(3), 0) * 10.0) as u64 / 7 + (seed::uniform(draw(4), 0) * 10.0) as u64 / 8;
+        (0..count).fold(right.clone(), |digits, number| mistake(&digits, draw(number)))
+    });
     drawn.into_iter().find(|digits| *digits != right).unwrap_or_default()
 }
 

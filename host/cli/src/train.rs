@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
+use gavel_torch::peers::Peers;
 use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::emulate_default_handler;
@@ -84,16 +85,19 @@ impl RunArgs {
         }
     }
 
-    /// Starts the run, which a signal ends after the step under way, and prints its summary.
+    /// Starts the run, which a signal ends after the step under way, and prints its summary: of several ranks, on rank 0.
     fn start_and_print(
         &self,
-        run: impl FnOnce(Start, &Control) -> std::result::Result<Summary, gavel_pipeline::PipelineError>,
+        run: impl FnOnce(Start, &Peers, &Control) -> std::result::Result<Summary, gavel_pipeline::PipelineError>,
     ) -> Result<ExitCode> {
         one_quiet_team()?;
         let control = Control::default();
-        listen(control.clone())?;
-        let summary = run(self.start(), &control)?;
-        print_summary(&summary, self.json)?;
+        let peers = Peers::from_environment()?;
+        listen(control.clone(), peers.rank() == 0)?;
+        let summary = run(self.start(), &peers, &control)?;
+        if peers.rank() == 0 {
+            print_summary(&summary, self.json)?;
+        }
         Ok(if summary.is_stopped { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
     }
 }
@@ -128,7 +132,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
     }
-    run.start_and_print(|start, control| gavel_pipeline::train(&config, start, control))
+    run.start_and_print(|start, peers, control| gavel_pipeline::train(&config, start, peers, control))
 }
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
@@ -137,7 +141,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
     }
-    run.start_and_print(|start, control| gavel_pipeline::sft(&config, start, control))
+    run.start_and_print(|start, peers, control| gavel_pipeline::sft(&config, start, peers, control))
 }
 
 pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
@@ -146,7 +150,10 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config)?);
     }
-    run.start_and_print(|start, control| gavel_pipeline::reward_model(&config, start, control))
+    run.start_and_print(|start, peers, control| {
+        alone(peers)?;
+        gavel_pipeline::reward_model(&config, start, control)
+    })
 }
 
 pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
@@ -155,7 +162,20 @@ pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_dpo(&config)?);
     }
-    run.start_and_print(|start, control| gavel_pipeline::dpo(&config, start, control))
+    run.start_and_print(|start, peers, control| {
+        alone(peers)?;
+        gavel_pipeline::dpo(&config, start, control)
+    })
+}
+
+/// Refuses several ranks for a command that runs in one process.
+fn alone(peers: &Peers) -> std::result::Result<(), gavel_pipeline::PipelineError> {
+    match peers.size() {
+        1 => Ok(()),
+        size => Err(gavel_pipeline::PipelineError::Stopped(format!(
+            "this command runs in one process, not in {size} ranks\nhint: `gavel train` and `gavel sft` run in several"
+        ))),
+    }
 }
 
 fn print_dry_run(DryRun { config, checks, warnings, memory }: &DryRun) -> Result<ExitCode> {
@@ -241,8 +261,8 @@ fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
 }
 
 /// Starts a thread that waits for signals. The first Ctrl-C or SIGTERM ends the run after the step under way, the
-/// second one ends it at once. SIGUSR1 asks what the run waits for.
-fn listen(control: Control) -> Result<()> {
+/// second one ends it at once. SIGUSR1 asks what the run waits for. Only the first rank says so.
+fn listen(control: Control, is_first: bool) -> Result<()> {
     let mut signals =
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).context("cannot wait for signals")?;
     let wait = move || {
@@ -256,7 +276,11 @@ fn listen(control: Control) -> Result<()> {
                 }
                 _ => {
                     is_stopping = true;
-                    errln!("ending after the step under way, with a checkpoint; a second signal ends the run at once");
+                    if is_first {
+                        errln!(
+                            "ending after the step under way, with a checkpoint; a second signal ends the run at once"
+                        );
+                    }
                     control.stop();
                 }
             }

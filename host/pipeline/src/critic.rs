@@ -2,6 +2,7 @@
 
 use crate::config::{Config, CriticTable, LearningConfig, ModelTable};
 use crate::error::{PipelineError, Result};
+use crate::ranks::Ranks;
 use crate::reference::read_parameters;
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Head, Model, ModelConfig, Phase, PolicyError, device, threads, write_tensors};
@@ -27,6 +28,7 @@ impl Critic {
         table: &CriticTable,
         learning: &LearningConfig,
         checkpoint: Option<&Path>,
+        ranks: &Ranks,
     ) -> Result<Self> {
         let (policy, seed) = (&config.model, config.seed);
         let model = threads::apart(|| load(table, policy, seed).map_err(|error| error.during(Phase::Loading)));
@@ -38,6 +40,7 @@ impl Critic {
             read_parameters(&model, &Checkpoints::critic(checkpoint))?;
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;
         }
+        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
         tracing::info!("the critic is on {}", device::name(model.device()));
         let learning_rate = table.schedule(learning.steps)?;
         Ok(Self { model, trainer, loss: table.loss(), learning_rate })
@@ -56,6 +59,11 @@ impl Critic {
     ) -> std::result::Result<UpdateStats, TrainError> {
         let learning_rate = self.learning_rate.at(step - 1);
         self.trainer.value_step(&self.model, mini_batch, &self.loss, learning_rate)
+    }
+
+    /// Sends this rank's share of its optimiser's state to rank 0, which writes it.
+    pub(crate) fn send(&self) -> Result<()> {
+        self.trainer.save(Path::new("")).map_err(PipelineError::Optimizer)
     }
 
     /// Writes its weights and its optimiser's state into the folder of a checkpoint.

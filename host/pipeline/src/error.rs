@@ -11,6 +11,7 @@ use gavel_runs::RunError;
 use gavel_scoring::ScorerError;
 use gavel_scoring::recording::RecordingError;
 use gavel_text::TextError;
+use gavel_torch::peers::PeersError;
 use gavel_train::TrainError;
 use std::path::PathBuf;
 
@@ -72,6 +73,9 @@ pub enum PipelineError {
     /// The optimiser cannot be set up or restored.
     #[error(transparent)]
     Optimizer(TrainError),
+    /// Another rank of the run is gone, or would compute something else.
+    #[error(transparent)]
+    Ranks(PeersError),
     /// A row of a dataset cannot be used.
     #[error("{}, {place}: {what}", path.display())]
     BadRow {

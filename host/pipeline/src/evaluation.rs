@@ -6,6 +6,7 @@ use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
 use crate::probe::{tasks, try_rewards_on};
 use crate::prompts::{task, tools, usable};
+use crate::ranks::Ranks;
 use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
 use crate::setup::{Setup, check_data_sources, scorer};
@@ -108,7 +109,7 @@ fn draw(
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));
     let scored = || progress(EvalProgress::Scored);
-    runtime.block_on(validation::validate_at(config, &rollout, &validation, temperature, &scored))
+    runtime.block_on(validation::validate_at(config, &rollout, &Ranks::alone(), &validation, temperature, &scored))
 }
 
 /// The answers of a server.

@@ -1,5 +1,6 @@
 //! The groups of a run between their start and their training: a group waits here for its samples.
 
+mod exchanged;
 mod report;
 mod stored;
 
@@ -20,6 +21,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use exchanged::{GroupShare, member, queued, read, written};
+
 /// Waits that the watchdog lists.
 const WATCHDOG_SHOWS: usize = 20;
 
@@ -32,6 +35,8 @@ pub(crate) struct DrawnGroup {
     pub(crate) greedy: Option<Member>,
     /// Why no step trains on it.
     pub(crate) dropped: Option<&'static str>,
+    /// Whether this rank drew it.
+    pub(crate) is_here: bool,
 }
 
 /// Groups under way, and whole groups that wait for their step.
@@ -55,11 +60,14 @@ pub(crate) struct GroupQueue {
     policy_waits: PolicyWaits,
     control: Control,
     watchdog: Duration,
+    share: GroupShare,
 }
 
 /// A group under way.
 struct StartedGroup {
     row: usize,
+    /// Whether this rank draws and scores it. If not, it has samples once it is whole.
+    is_here: bool,
     version: u64,
     judged_together: PendingGroup,
     samples: Vec<StartedSample>,
@@ -91,6 +99,7 @@ impl GroupQueue {
         prompts: Drawable<Prompt>,
         numbering: Numbering,
         schedule: &ScheduleTable,
+        share: GroupShare,
         control: Control,
     ) -> Self {
         let Drawable { rows: prompts, shares } = prompts;
@@ -110,6 +119,7 @@ impl GroupQueue {
             policy_waits: PolicyWaits::default(),
             control,
             watchdog: schedule.watchdog,
+            share,
         }
     }
 
@@ -161,11 +171,16 @@ impl GroupQueue {
         self.next = draws.end;
         let mut samples = Vec::with_capacity(count * self.numbering.group_size);
         for draw in draws {
-            let group = self.new_group(draw, version);
-            samples.extend((0..self.numbering.samples()).map(|index| SampleKey { draw, index }));
+            let group = match !self.share.is_by_load() && self.share.is_dealt(draw) {
+                true => self.new_group(draw, version),
+                false => self.group_elsewhere(draw, version),
+            };
+            samples.extend((0..group.samples.len()).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
         }
-        self.draw(samples).await
+        self.share.is_drawing |= count > 0;
+        self.draw(samples).await?;
+        self.take_more().await
     }
 
     fn new_group(&mut self, draw: u64, version: u64) -> StartedGroup {
@@ -175,7 +190,13 @@ impl GroupQueue {
             StartedSample { retry: 0, since: Instant::now(), state }
         };
         let samples = (0..size).map(sample).collect();
-        StartedGroup { row: self.stream.row(draw), version, judged_together: PendingGroup::new(size), samples }
+        StartedGroup {
+            row: self.stream.row(draw),
+            is_here: true,
+            version,
+            judged_together: PendingGroup::new(size),
+            samples,
+        }
     }
 
     fn seeds(&self, key: SampleKey, retry: u32) -> Seeds {
@@ -203,11 +224,39 @@ impl GroupQueue {
         rollout.start(&greedy, &Sampling { temperature: 0.0, ..rollout.sampling() }, in_flight).await
     }
 
-    /// Waits for the next event.
+    /// Waits for the next event: of several ranks, at the latest until `wanted` more groups are whole on all together.
+    ///
+    /// # Errors
+    /// A response failed, nothing is under way, or a rank is gone.
+    pub(crate) async fn wait(&mut self, wanted: usize) -> Result<()> {
+        if !self.share.ranks.are_several() {
+            return self.wait_here().await;
+        }
+        let deadline = tokio::time::Instant::now() + self.watchdog;
+        let mut silence = pin!(tokio::time::sleep_until(deadline));
+        let mut whole = pin!(exchanged::until_whole(self.share.ranks.clone(), self.known_whole(), wanted));
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = self.in_flight.next() => return self.note(event?).await,
+                counted = &mut whole => {
+                    counted?;
+                    return self.exchange().await;
+                }
+                () = self.control.report_asked() => self.report(usize::MAX),
+                () = &mut silence => {
+                    self.report_silence();
+                    silence.as_mut().reset(tokio::time::Instant::now() + self.watchdog);
+                }
+            }
+        }
+    }
+
+    /// Waits for the next event of this rank.
     ///
     /// # Errors
     /// A response failed, or nothing is under way.
-    pub(crate) async fn wait(&mut self) -> Result<()> {
+    pub(crate) async fn wait_here(&mut self) -> Result<()> {
         let deadline = tokio::time::Instant::now() + self.watchdog;
         let mut silence = pin!(tokio::time::sleep_until(deadline));
         loop {
@@ -219,12 +268,16 @@ impl GroupQueue {
                 },
                 () = self.control.report_asked() => self.report(usize::MAX),
                 () = &mut silence => {
-                    tracing::warn!("nothing has ended for {} s (schedule.watchdog)", self.watchdog.as_secs());
-                    self.report(WATCHDOG_SHOWS);
+                    self.report_silence();
                     silence.as_mut().reset(tokio::time::Instant::now() + self.watchdog);
                 }
             }
         }
+    }
+
+    fn report_silence(&self) {
+        tracing::warn!("nothing has ended for {} s (schedule.watchdog)", self.watchdog.as_secs());
+        self.report(WATCHDOG_SHOWS);
     }
 
     /// What the sample that was scored last had waited for; nothing if it was already taken.
@@ -251,7 +304,7 @@ impl GroupQueue {
     /// Waits until no response is under way.
     pub(crate) async fn finish_drawing(&mut self) -> Result<()> {
         while self.is_drawing() {
-            self.wait().await?;
+            self.wait_here().await?;
         }
         Ok(())
     }
@@ -274,7 +327,7 @@ impl GroupQueue {
             Event::Drawn(key, sample, progress) => {
                 self.drawing -= 1;
                 self.set(key, SampleState::Scoring(sample, progress));
-                Ok(())
+                self.take_more().await
             }
             Event::Scored(key, sample, outcome) => {
                 self.last_scored = self.cause(key, &outcome);
@@ -305,6 +358,9 @@ impl GroupQueue {
             _ => false,
         };
         let mut again: Vec<usize> = (0..group.samples.len()).filter(|index| again(&group.samples[*index])).collect();
+        if again.is_empty() && self.share.ranks.are_several() {
+            return self.share.end(draw);
+        }
         if again.is_empty() {
             self.whole.push_back(draw);
             return Ok(());
@@ -327,7 +383,7 @@ impl GroupQueue {
     /// Takes a whole group out.
     pub(crate) fn take(&mut self, draw: u64) -> Option<DrawnGroup> {
         self.whole.retain(|other| *other != draw);
-        let StartedGroup { row, samples, .. } = self.groups.remove(&draw)?;
+        let StartedGroup { row, is_here, samples, .. } = self.groups.remove(&draw)?;
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
             SampleState::Drawing(_) | SampleState::Scoring(..) => None,
@@ -335,6 +391,6 @@ impl GroupQueue {
         let mut members: Vec<Member> = samples.into_iter().filter_map(member).collect();
         let greedy = if self.numbering.has_greedy { members.pop() } else { None };
         let group = Group { task: self.prompts[row].task.clone(), members };
-        Some(DrawnGroup { draw, group, greedy, dropped: None })
+        Some(DrawnGroup { draw, group, greedy, dropped: None, is_here })
     }
 }

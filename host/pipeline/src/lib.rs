@@ -31,6 +31,7 @@ mod policy;
 mod preference;
 mod probe;
 mod prompts;
+mod ranks;
 mod recorder;
 mod reference;
 mod resume;

@@ -4,6 +4,7 @@ use crate::Summary;
 use crate::config::CheckpointTable;
 use crate::error::Result;
 use crate::group_queue::DrawnGroup;
+use crate::ranks::Ranks;
 use crate::task_stream::Numbering;
 use gavel_data::Member;
 use gavel_plugin::Tape;
@@ -21,11 +22,12 @@ pub(crate) struct Recorder {
     tape: Tape,
     table: CheckpointTable,
     state: State,
+    ranks: Ranks,
 }
 
 impl Recorder {
-    pub(crate) fn new(folder: RunFolder, tape: Tape, table: CheckpointTable, state: State) -> Self {
-        Self { folder, tape, table, state }
+    pub(crate) fn new(folder: RunFolder, tape: Tape, table: CheckpointTable, state: State, ranks: Ranks) -> Self {
+        Self { folder, tape, table, state, ranks }
     }
 
     /// Where the run stands.
@@ -43,7 +45,7 @@ impl Recorder {
         Ok(self.folder.log(step, metrics)?)
     }
 
-    /// Adds the samples of the groups that step `step` trained on or dropped.
+    /// Adds the samples that this rank drew of the groups that step `step` trained on or dropped.
     pub(crate) fn keep_samples(
         &mut self,
         step: u64,
@@ -51,7 +53,7 @@ impl Recorder {
         numbering: &Numbering,
         text: &TextModel,
     ) -> Result<()> {
-        let samples = groups.iter().flat_map(|drawn| {
+        let samples = groups.iter().filter(|drawn| drawn.is_here).flat_map(|drawn| {
             let DrawnGroup { draw, group, dropped, .. } = drawn;
             let (drawn_for, number) = numbering.place(*draw);
             let trained_step = dropped.is_none().then_some(step);
@@ -140,18 +142,31 @@ impl Recorder {
     }
 
     /// Makes a checkpoint of the policy as it is now, with the groups that it has not been trained on yet.
-    /// `write` writes its weights into a folder, with the optimiser's state.
+    /// `write` writes its weights into a folder, with the optimiser's state. All ranks call this and rank 0 writes:
+    /// elsewhere `write` has no folder, and helps.
     pub(crate) fn save(
         &mut self,
         text: &TextModel,
         queue: &[QueuedGroup],
-        write: impl FnOnce(&Path) -> Result<()>,
+        write: impl FnOnce(Option<&Path>) -> Result<()>,
     ) -> Result<()> {
-        let Self { folder, tape, table, state } = self;
+        let Self { folder, tape, table, state, ranks } = self;
+        if ranks.are_several() {
+            // A checkpoint relies on what every rank has recorded.
+            folder.sync()?;
+            tape.sync()?;
+        }
+        let is_there = ranks.of_first(Some(folder.checkpoints().path(state.step).exists()))?;
+        if is_there == Some(true) {
+            return Ok(());
+        }
+        if !ranks.is_first() {
+            return write(None);
+        }
         folder.save_checkpoint(state, queue, table.retention(), |into| {
             tape.sync()?;
             text.save(into)?;
-            write(into)
+            write(Some(into))
         })
     }
 

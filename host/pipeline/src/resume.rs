@@ -4,6 +4,7 @@ use crate::Start;
 use crate::config::{Config, MAY_DIFFER, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
+use crate::ranks::{Ranks, check_alike};
 use crate::recorder::Recorder;
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, State, layout};
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// A run's folder, and the checkpoint to resume from.
 pub(crate) struct Opened {
+    ranks: Ranks,
     folder: RunFolder,
     tape: Tape,
     checkpoint: Option<(PathBuf, State)>,
@@ -27,15 +29,32 @@ pub(crate) struct Found {
     allow_changed_plugins: bool,
 }
 
-/// Finds the run to resume and its checkpoint, before anything is asked or computed; `None` for a new run.
+/// Finds the run to resume and its checkpoint, before anything is asked or computed; `None` for a new run. Rank 0 finds
+/// them for all.
 pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     config: &Config<T>,
     start: Start,
+    ranks: &Ranks,
 ) -> Result<Option<Found>> {
-    let Start::Resume { from, allow_changed_plugins } = start else { return Ok(None) };
-    let folder = RunFolder::resume(&config.log.folder(), &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
-    let checkpoint = folder.checkpoints().find(from)?;
-    Ok(Some(Found { folder, checkpoint, allow_changed_plugins }))
+    let find = |from, allow_changed_plugins| {
+        let table = config.log.folder();
+        let folder = RunFolder::resume(&table, &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
+        let checkpoint = folder.checkpoints().find(from)?;
+        Ok::<_, PipelineError>(Found { folder, checkpoint, allow_changed_plugins })
+    };
+    let found = match start {
+        Start::Resume { from, allow_changed_plugins } if ranks.is_first() => Some(find(from, allow_changed_plugins)?),
+        _ => None,
+    };
+    let named = found.as_ref().map(|found| (found.folder.path().to_owned(), found.checkpoint.1.step));
+    match ranks.of_first(named)? {
+        Some((path, step)) if !ranks.is_first() => {
+            let folder = RunFolder::join(&path, &config.log.folder(), ranks.rank())?;
+            let checkpoint = folder.checkpoints().find(Some(step))?;
+            Ok(Some(Found { folder, checkpoint, allow_changed_plugins: false }))
+        }
+        _ => Ok(found),
+    }
 }
 
 /// Makes the folder of a new run, or takes the one that was found. Nothing in that folder is dropped yet.
@@ -45,20 +64,45 @@ pub(crate) fn open_folder<T: TrainTable + Serialize>(
     logic: &Logic,
     grouping: Grouping,
     found: Option<Found>,
+    ranks: &Ranks,
 ) -> Result<Opened> {
+    let actors = logic.actors(config);
+    let set = PluginSet { actors, ..PluginSet::of(scorer, grouping, 1) };
+    check_alike(ranks, &config.resolved()?, &set)?;
     let (folder, checkpoint, allow_changes) = match found {
-        None => (RunFolder::create(&config.log.folder(), &config.resolved()?)?, None, false),
+        None => (new_folder(config, ranks)?, None, false),
         Some(Found { folder, checkpoint, allow_changed_plugins }) => (folder, Some(checkpoint), allow_changed_plugins),
     };
     let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
-    let plugins = PluginSet { actors: logic.actors(config), ..PluginSet::of(scorer, grouping, step + 1) };
-    keep_plugin_set(folder.path(), plugins, allow_changes).map_err(|error| match error {
-        RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
-        other => other.into(),
-    })?;
-    let tape = Tape::record(layout::tape(folder.path()));
+    let tape = layout::tape(folder.path());
+    if ranks.is_first() {
+        let plugins = PluginSet { from_step: step + 1, ..set };
+        keep_plugin_set(folder.path(), plugins, allow_changes).map_err(|error| match error {
+            RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
+            other => other.into(),
+        })?;
+        Tape::join_ranks(&tape)?;
+    }
+    // No rank records anything before.
+    ranks.exchange(&())?;
+    let tape = Tape::record_as(tape, ranks.rank());
     scorer.use_tape(tape.clone());
-    Ok(Opened { folder, tape, checkpoint })
+    Ok(Opened { ranks: ranks.clone(), folder, tape, checkpoint })
+}
+
+/// The folder of a new run, which rank 0 makes.
+fn new_folder<T: Serialize>(config: &Config<T>, ranks: &Ranks) -> Result<RunFolder> {
+    let table = config.log.folder();
+    let made = match ranks.is_first() {
+        true => Some(RunFolder::create(&table, &config.resolved()?)?),
+        false => None,
+    };
+    let path = ranks.of_first(made.as_ref().map(|folder| folder.path().to_owned()))?;
+    match (made, path) {
+        (Some(folder), _) => Ok(folder),
+        (None, Some(path)) => Ok(RunFolder::join(&path, &table, ranks.rank())?),
+        (None, None) => Err(PipelineError::Stopped("rank 0 made no folder for the run".into())),
+    }
 }
 
 impl Opened {
@@ -79,19 +123,25 @@ impl Opened {
 
     /// Drops what the run has of later steps, and records from here on.
     pub(crate) fn into_recorder<T: TrainTable + Serialize>(self, config: &Config<T>) -> Result<Recorder> {
-        let Self { mut folder, tape, checkpoint } = self;
+        let Self { ranks, mut folder, tape, checkpoint } = self;
+        if ranks.are_several() && ranks.is_first() {
+            tracing::info!("{} ranks", ranks.size());
+        }
         let state = match checkpoint {
-            Some((_, state)) => {
+            Some((_, state)) if ranks.is_first() => {
                 folder.keep_config(&config.resolved()?)?;
                 rewind(&mut folder, state.step)?;
                 state
             }
+            Some((_, state)) => state,
             None => {
                 tracing::info!("run folder {}", folder.path().display());
                 State::default()
             }
         };
-        Ok(Recorder::new(folder, tape, config.checkpoint.clone(), state))
+        // No rank records anything before what came later is dropped.
+        ranks.exchange(&())?;
+        Ok(Recorder::new(folder, tape, config.checkpoint.clone(), state, ranks))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::pace::Pace;
 use crate::run::Run;
 use crate::task_stream::Numbering;
 use crate::teacher::Teacher;
-use crate::token_measures::{Measures, Measuring, mean_kl, rows};
+use crate::token_measures::{self, Measures, Measuring, mean_kl, rows};
 use crate::unlearned::Lesson;
 use gavel_data::Group;
 use gavel_runs::Metrics;
@@ -130,16 +130,19 @@ impl RlRun<'_> {
         loop {
             self.take_whole(step).await?;
             let is_full = step.taken.len() == self.pace.groups_per_step;
+            while is_full && !self.may_change_weights() {
+                self.wait(step, None).await?;
+            }
             if self.schedule().stream {
                 let ready = step.taken.len() - step.trained;
-                if ready >= mini_batch && self.may_update() {
+                if ready >= mini_batch && (is_full || self.may_update()) {
                     self.update(step, ready - ready % mini_batch).await?;
                 }
             }
-            if is_full && self.may_update() {
+            if is_full {
                 break;
             }
-            if !is_full && self.groups.len() == 0 {
+            if self.groups.len() == 0 {
                 match self.refill_room(step) {
                     0 => break,
                     room => self.start(step, room).await?,
@@ -147,15 +150,38 @@ impl RlRun<'_> {
             }
             // Others may have become whole during an update.
             if self.groups.is_waiting() {
-                self.wait(step).await?;
+                self.wait(step, Some(self.wanted(step))).await?;
             }
         }
         self.update(step, step.taken.len() - step.trained).await
     }
 
-    /// Whether the weights may be changed now: without partial rollout, one policy draws a whole response.
+    /// Whether weights may be changed while responses are under way: without partial rollout, one policy draws a whole
+    /// response.
+    fn may_update_while_drawing(&self) -> bool {
+        self.run.has_two_devices() || self.schedule().partial_rollout
+    }
+
+    /// Whether the weights of this rank may be changed now.
+    fn may_change_weights(&self) -> bool {
+        self.may_update_while_drawing() || !self.groups.is_drawing()
+    }
+
+    /// Whether an update may begin now, on all ranks.
     fn may_update(&self) -> bool {
-        self.run.has_two_devices() || self.schedule().partial_rollout || !self.groups.is_drawing()
+        self.may_update_while_drawing() || !self.groups.is_drawing_anywhere()
+    }
+
+    /// How many more whole groups the step can use. All ranks want the same.
+    fn wanted(&self, step: &Step) -> usize {
+        let missing = self.groups.missing();
+        let taken = step.taken.len();
+        let useful = match self.schedule().stream {
+            _ if self.schedule().is_lockstep() => missing,
+            true => self.table().mini_batch().saturating_sub(taken - step.trained),
+            false => self.pace.groups_per_step - taken,
+        };
+        useful.clamp(1, missing.max(1))
     }
 
     /// Takes the groups that are whole, as far as the others can still be trained on in time.
@@ -188,10 +214,13 @@ impl RlRun<'_> {
         Ok(())
     }
 
-    /// Waits for the next event.
-    async fn wait(&mut self, step: &mut Step) -> Result<()> {
+    /// Waits for the next event: of all ranks until `wanted` groups are whole, or of this one.
+    async fn wait(&mut self, step: &mut Step, wanted: Option<usize>) -> Result<()> {
         let (start, is_drawing) = (Instant::now(), self.groups.is_drawing());
-        self.groups.wait().await?;
+        match wanted {
+            Some(wanted) => self.groups.wait(wanted).await?,
+            None => self.groups.wait_here().await?,
+        }
         if let Some(why) = self.run.rollout.scorer.must_stop() {
             return Err(PipelineError::Stopped(format!(
                 "step {}: {why}, and its on_endpoint_down is \"stop\"\nhint: once it answers, continue from the last checkpoint with --resume",
@@ -245,9 +274,14 @@ impl RlRun<'_> {
         let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
         step.has_advantage |= of_tokens.any(|advantage| *advantage != 0.0);
         let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
-        let mut mini_batches: Vec<Vec<Experience>> =
-            mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();
+        let mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();
         mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
+        if table.critic.is_some() {
+            step.explained.extend(explained_variance(mini_batches.iter().flatten()));
+        }
+        let ranks = self.run.ranks.clone();
+        let mut mini_batches: Vec<Vec<Experience>> =
+            mini_batches.into_iter().map(|mini_batch| ranks.own_rows(mini_batch)).collect();
         let (loss, temperature) = (self.learning.loss(table.loss()), f64::from(config.rollout.temperature));
         if loss.needs_proximal() {
             let start = Instant::now();
@@ -258,7 +292,6 @@ impl RlRun<'_> {
         }
         let steps_alone = match &table.critic {
             Some(critic) => {
-                step.explained.extend(explained_variance(mini_batches.iter().flatten()));
                 let start = Instant::now();
                 for mini_batch in &mini_batches {
                     let update = self.run.updater.update_critic(step.number, mini_batch.clone());
@@ -289,13 +322,19 @@ impl RlRun<'_> {
             step.taken[step.trained..step.trained + count].iter().map(|drawn| &drawn.group).collect();
         let rows = rows(&next, table);
         let temperature = f64::from(self.run.config.rollout.temperature);
-        let experiences: Vec<Experience> = rows.iter().map(|(_, row)| row.clone()).collect();
+        let ranks = self.run.ranks.clone();
+        let experiences = ranks.own_rows(rows.iter().map(|(_, row)| row.clone()).collect());
         let asked = match &self.teacher {
             Some(teacher) => Some(self.groups.meanwhile(teacher.log_probs(&experiences)).await?),
             None => None,
         };
         let measured = self.run.updater.measure(step.number, experiences, asked, measuring, temperature);
-        let measured = self.groups.meanwhile(measured).await?;
+        let mut measured = self.groups.meanwhile(measured).await?;
+        if ranks.are_several() {
+            let own = token_measures::written(&measured);
+            let all = self.groups.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
+            measured = token_measures::read(&all)?;
+        }
         let measures: Measures = rows.iter().map(|(key, _)| *key).zip(measured).collect();
         step.measured_kl.extend(mean_kl(&rows, &measures));
         step.seconds.old_log_prob += start.elapsed().as_secs_f64();

@@ -124,14 +124,14 @@ impl Rollout {
     /// response. Calls `scored` after each sample.
     pub(crate) async fn draw_all(
         &self,
-        prompts: &[Prompt],
+        prompts: &[&Prompt],
         seeds: impl Fn(usize) -> Vec<Seeds>,
         sampling: &Sampling,
         scored: &(dyn Fn() + Sync),
     ) -> Result<(Vec<Group>, f64)> {
         let mut in_flight = SamplesInFlight::default();
         let mut draws = Vec::new();
-        for (number, prompt) in prompts.iter().enumerate() {
+        for (number, prompt) in prompts.iter().copied().enumerate() {
             let seeds = seeds(number);
             let judged_together = PendingGroup::new(seeds.len());
             draws.extend(seeds.into_iter().enumerate().map(|(index, seeds)| {

@@ -7,6 +7,7 @@ use crate::error::{PipelineError, Result};
 use crate::failure_rate::sample_name;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
+use crate::ranks::Ranks;
 use crate::recorder::Recorder;
 use crate::reference::Reference;
 use crate::resume::{Found, open_folder};
@@ -25,11 +26,13 @@ use gavel_runs::{Metrics, QueuedGroup, check_weights};
 use gavel_scoring::recording::Grouping;
 use gavel_train::Trainer;
 use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A run under way: its rollout, its updater and its recorder.
 pub(crate) struct Run<'a, T> {
     pub(crate) config: &'a Config<T>,
+    pub(crate) ranks: Ranks,
     pub(crate) rollout: Rollout,
     pub(crate) updater: Updater,
     pub(crate) reward_models: RewardModels,
@@ -65,9 +68,15 @@ pub(crate) struct RunShape {
 
 impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     /// Starts a run in a new folder, or resumes the one that was found.
-    pub(crate) fn open(config: &'a Config<T>, setup: Setup, shape: RunShape, found: Option<Found>) -> Result<Self> {
+    pub(crate) fn open(
+        config: &'a Config<T>,
+        setup: Setup,
+        shape: RunShape,
+        found: Option<Found>,
+        ranks: &Ranks,
+    ) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference } = shape;
-        let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, found)?;
+        let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, found, ranks)?;
         let mut table = config.model.clone();
         if let Some(checkpoint) = opened.checkpoint() {
             (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
@@ -82,12 +91,14 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         if let Some(state) = opened.optimizer() {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
+        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
         let reference = match needs_reference {
             true => Some(Reference::open(config, &policy, opened.checkpoint())?),
             false => None,
         };
         let critic = config.train.critic();
-        let critic = critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint())).transpose()?;
+        let critic =
+            critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint(), ranks)).transpose()?;
         let Setup { scorer, mut reward_models, validation, limit, logic, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
@@ -120,7 +131,17 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let rollout =
             Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
         let updater = Updater::new(trained, trainer, reference, critic);
-        Ok(Self { config, rollout, updater, reward_models, recorder, queued, validation, learning })
+        Ok(Self {
+            config,
+            ranks: ranks.clone(),
+            rollout,
+            updater,
+            reward_models,
+            recorder,
+            queued,
+            validation,
+            learning,
+        })
     }
 
     /// Whether one device draws and another one trains.
@@ -156,7 +177,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let mut metrics = Metrics::of_step(0);
         if let (Some(accuracy), ..) = self.validate(&mut metrics).await? {
             self.recorder.note_accuracy(accuracy);
-            tracing::info!("step 0: validation accuracy {accuracy:.3}");
+            self.report_accuracy(0, accuracy);
         }
         self.recorder.log(0, &metrics)
     }
@@ -174,7 +195,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         if self.is_validated(step) {
             (accuracy, validation_wait, validation_waits) = self.validate(&mut metrics).await?;
             if let Some(accuracy) = accuracy {
-                tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+                self.report_accuracy(step, accuracy);
                 is_best = self.recorder.note_accuracy(accuracy);
             }
         }
@@ -183,10 +204,16 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait, validation_waits })
     }
 
+    fn report_accuracy(&self, step: u64, accuracy: f64) {
+        if self.ranks.is_first() {
+            tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+        }
+    }
+
     /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
     pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
         let Self { recorder, updater, rollout, .. } = self;
-        recorder.save(rollout.engine.text(), queue, |into| updater.save(into.to_owned()))
+        recorder.save(rollout.engine.text(), queue, |into| updater.save(into.map(Path::to_owned)))
     }
 
     /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.
@@ -195,7 +222,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             return Ok((None, 0.0, Vec::new()));
         }
         let Validation { metrics: found, groups, waited } =
-            validate(self.config, &self.rollout, &self.validation).await?;
+            validate(self.config, &self.rollout, &self.ranks, &self.validation).await?;
         let accuracy = found.get("val/accuracy");
         if let (None, Some(name)) = (accuracy, self.config.accuracy_reward()) {
             tracing::warn!(

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::probe::try_rewards;
 use crate::prompts::Drawable;
+use crate::ranks::Ranks;
 use crate::resume::find_run;
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
@@ -13,16 +14,18 @@ use crate::task_stream::TaskStream;
 use crate::{Start, Summary};
 use gavel_runs::Metrics;
 use gavel_scoring::recording::Grouping;
+use gavel_torch::peers::Peers;
 use gavel_train::SftRow;
 use std::time::Instant;
 
-/// Runs `gavel sft`, until its last step or until `control` asks it to end.
+/// Runs `gavel sft`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of which
+/// call this.
 ///
 /// # Errors
-/// Anything that the configuration names cannot be used, or training fails.
-pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result<Summary> {
-    let table = &config.train;
-    let found = find_run(config, start)?;
+/// A rank is gone or has another configuration, anything that the configuration names cannot be used, or training fails.
+pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
+    let (table, ranks) = (&config.train, &Ranks::new(peers.clone()));
+    let found = find_run(config, start, ranks)?;
     let setup = Setup::new(config)?;
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     let learning = table.learning(rows.len());
@@ -30,9 +33,11 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
     if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
         tracing::warn!("{warning}");
     }
-    try_rewards(config, &setup, &[])?;
+    if ranks.is_first() {
+        try_rewards(config, &setup, &[])?;
+    }
     let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false };
-    let mut run = Run::open(config, setup, shape, found)?;
+    let mut run = Run::open(config, setup, shape, found, ranks)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(run.begin())?;
     let enough =
@@ -46,7 +51,9 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
         let start = Instant::now();
         let size = table.batch_size as u64;
         let draws = (step - 1) * size..step * size;
-        let batch: Vec<SftRow> = draws.map(|ordinal| rows[stream.row(ordinal)].clone()).collect();
+        let batch: Vec<&SftRow> = draws.map(|ordinal| &rows[stream.row(ordinal)]).collect();
+        let share = ranks.own(batch.iter().map(|row| (&*row.prompt, row.response.len())));
+        let batch: Vec<SftRow> = batch[share].iter().copied().cloned().collect();
         let learning_rate = schedule.at(step - 1);
         let stats = run.updater.sft_step(step, batch, learning_rate)?;
         let mut metrics = Metrics::of_step(step);
@@ -57,7 +64,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
         metrics.count("tokens/response", stats.tokens as u64);
         let seconds = metrics.time("update", start);
         metrics.set("perf/tokens_per_second", stats.tokens as f64 / seconds);
-        if step.is_multiple_of(10) || step == 1 || step == learning.steps {
+        if ranks.is_first() && (step.is_multiple_of(10) || step == 1 || step == learning.steps) {
             tracing::info!(
                 "step {step}/{}: loss {:.4}, token accuracy {:.3}",
                 learning.steps,
@@ -69,7 +76,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
             run.publish(step).await?;
             run.end_step(step, metrics).await
         })?;
-        let is_stopping = control.is_stopping();
+        let is_stopping = ranks.exchange(&control.is_stopping())?.contains(&true);
         if end.is_checkpoint_due || enough(end.accuracy) || is_stopping {
             run.save(&[])?;
         }
@@ -82,5 +89,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, control: &Control) -> Result
             break;
         }
     }
+    // Until rank 0 has written everything, the others stay.
+    ranks.exchange(&())?;
     Ok(Summary { is_stopped, ..run.summary()? })
 }

@@ -1,17 +1,30 @@
 //! What a run spends at language models, and how long requests waited for their turns.
 
 use crate::config::BudgetTable;
+use crate::error::Result;
+use crate::ranks::Ranks;
 use crate::recorder::Recorder;
 use gavel_runs::{Metrics, Spent};
 use gavel_scoring::Scorer;
 use std::collections::BTreeMap;
 
-/// Sets the metrics of endpoints and limiters, and of what was spent, since the last call of this.
-pub(crate) fn describe_outside(scorer: &Scorer, recorder: &mut Recorder, metrics: &mut Metrics) {
+/// Sets the metrics of endpoints and limiters of this rank, and of what all ranks spent, since the last call of this.
+///
+/// # Errors
+/// A rank is gone.
+pub(crate) fn describe_outside(
+    scorer: &Scorer,
+    ranks: &Ranks,
+    recorder: &mut Recorder,
+    metrics: &mut Metrics,
+) -> Result<()> {
     for (name, value) in scorer.take_outside_metrics() {
         metrics.set(name, value);
     }
-    let spent = scorer.take_spent();
+    let mut spent = BTreeMap::<String, Spent>::new();
+    for (plugin, of_rank) in ranks.exchange(&scorer.take_spent())?.into_iter().flatten() {
+        spent.entry(plugin).or_default().add(of_rank);
+    }
     for (plugin, Spent { tokens, money }) in &spent {
         metrics.count(format!("spent/{plugin}/tokens"), *tokens);
         metrics.set(format!("spent/{plugin}/money"), *money);
@@ -23,6 +36,7 @@ pub(crate) fn describe_outside(scorer: &Scorer, recorder: &mut Recorder, metrics
         metrics.count("spent/tokens", tokens);
         metrics.set("spent/money", money);
     }
+    Ok(())
 }
 
 /// Why the run must end, if it has spent its budget.

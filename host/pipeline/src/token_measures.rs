@@ -1,7 +1,9 @@
 //! What estimators and penalties need to know of each token, from forward passes before the update.
 
 use crate::config::RlTable;
+use crate::error::Result;
 use crate::experience::experience;
+use crate::ranks::unreadable;
 use gavel_data::{Group, Trajectory};
 use gavel_train::{Experience, KlEstimator};
 use std::collections::BTreeMap;
@@ -68,4 +70,58 @@ pub(crate) fn mean_kl(rows: &[(Place, Experience)], measures: &Measures) -> Opti
     };
     let means: Vec<f64> = rows.iter().filter_map(of_row).collect();
     (!means.is_empty()).then(|| gavel_runs::metrics::mean(&means))
+}
+
+/// The measures of trajectories as bytes, bit for bit.
+pub(crate) fn written(measures: &[TokenMeasures]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for TokenMeasures { gradient_norms, values, kl } in measures {
+        let values: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
+        for numbers in [gradient_norms, &values, kl] {
+            bytes.extend((numbers.len() as u64).to_le_bytes());
+            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        }
+    }
+    bytes
+}
+
+/// The measures that all ranks have written, rank after rank.
+///
+/// # Errors
+/// The bytes of a rank are cut.
+pub(crate) fn read(all: &[Vec<u8>]) -> Result<Vec<TokenMeasures>> {
+    let mut measures = Vec::new();
+    for (rank, bytes) in all.iter().enumerate() {
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let mut next = || numbers(&mut rest).ok_or_else(|| unreadable(rank, "measures of tokens that are cut"));
+            let (gradient_norms, values, kl) = (next()?, next()?, next()?);
+            let values = values.into_iter().map(|value| value as f32).collect();
+            measures.push(TokenMeasures { gradient_norms, values, kl });
+        }
+    }
+    Ok(measures)
+}
+
+fn numbers(from: &mut &[u8]) -> Option<Vec<f64>> {
+    let (count, rest) = from.split_first_chunk()?;
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+    let (numbers, rest) = rest.split_at_checked(count.checked_mul(8)?)?;
+    *from = rest;
+    Some(numbers.chunks_exact(8).filter_map(|bytes| Some(f64::from_le_bytes(bytes.try_into().ok()?))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_exchanged_bit_for_bit() {
+        let first = TokenMeasures { gradient_norms: vec![0.1, f64::MIN_POSITIVE], values: vec![], kl: vec![-0.0] };
+        let second = TokenMeasures { values: vec![0.1, -3.5e-20], ..Default::default() };
+        let all = [written(&[first.clone(), second.clone()]), written(&[]), written(std::slice::from_ref(&second))];
+        assert_eq!(read(&all).unwrap(), [first, second.clone(), second]);
+        let cut = &all[0][..all[0].len() - 1];
+        assert!(read(&[vec![], cut.to_vec()]).unwrap_err().to_string().starts_with("rank 1 sent what cannot be read"));
+    }
 }

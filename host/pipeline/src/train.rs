@@ -5,12 +5,13 @@ use crate::config::{Config, RlTable};
 use crate::control::Control;
 use crate::error::Result;
 use crate::failure_rate::FailureWindow;
-use crate::group_queue::GroupQueue;
+use crate::group_queue::{GroupQueue, GroupShare};
 use crate::learning_state::LearningState;
 use crate::ledger::{Cause, Ledger};
 use crate::memory::predict_train;
 use crate::pace::Pace;
 use crate::probe::try_rewards;
+use crate::ranks::Ranks;
 use crate::resume::find_run;
 use crate::rl_step::{RlRun, StepReport};
 use crate::run::{Run, RunShape};
@@ -21,16 +22,18 @@ use crate::teacher::Teacher;
 use crate::unlearned::{Lesson, UnlearnedSteps};
 use crate::{Start, Summary};
 use gavel_runs::Metrics;
+use gavel_torch::peers::Peers;
 use std::time::Instant;
 
-/// Runs `gavel train`, until its last step or until `control` asks it to end.
+/// Runs `gavel train`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of
+/// which call this.
 ///
 /// # Errors
-/// Anything that the configuration names cannot be used, too many samples
+/// A rank is gone or has another configuration, anything that the configuration names cannot be used, too many samples
 /// cannot be scored, or training fails.
-pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Result<Summary> {
-    let table = &config.train;
-    let found = find_run(config, start)?;
+pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
+    let (table, ranks) = (&config.train, &Ranks::new(peers.clone()));
+    let found = find_run(config, start, ranks)?;
     let setup = Setup::new(config)?;
     let prompts = setup.train_prompts(config)?;
     let learning = table.learning(prompts.rows.len());
@@ -43,7 +46,9 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
     if let Some(teacher) = &teacher {
         teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
     }
-    try_rewards(config, &setup, &prompts.rows)?;
+    if ranks.is_first() {
+        try_rewards(config, &setup, &prompts.rows)?;
+    }
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
     let numbering = Numbering {
         seed: config.seed,
@@ -51,14 +56,16 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         group_size: config.rollout.group_size,
         has_greedy: table.algorithm.needs_greedy(),
     };
+    let share =
+        GroupShare::new(ranks.clone(), &config.ranks, pace.room(0, 0), config.rollout.max_batch / numbering.samples());
     let shape = RunShape {
         learning,
-        drawn: pace.room(0, 0).saturating_mul(numbering.samples()),
+        drawn: pace.room(0, 0).div_ceil(ranks.size()).saturating_mul(numbering.samples()),
         grouping: table.grouping(),
         needs_reference: table.needs_reference(),
     };
-    let mut run = Run::open(config, setup, shape, found)?;
-    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, control.clone());
+    let mut run = Run::open(config, setup, shape, found, ranks)?;
+    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, share, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
         groups.meanwhile(run.begin()).await?;
@@ -75,9 +82,12 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
         let mut is_stopped = false;
         for step in left {
             let StepReport { metrics, lesson } = rl.step(step, learning_rate.at(step - 1)).await?;
-            report(step, steps, &metrics, &lesson);
+            if ranks.is_first() {
+                report(step, steps, &metrics, &lesson);
+            }
             let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < steps);
-            let is_stopping = control.is_stopping() || over.is_some();
+            let is_asked = ranks.exchange(&control.is_stopping())?.contains(&true);
+            let is_stopping = is_asked || over.is_some();
             rl.end_step(step, metrics, is_stopping).await?;
             unlearned.add(step, &lesson)?;
             if let Some(what) = over {
@@ -88,6 +98,8 @@ pub fn train(config: &Config<RlTable>, start: Start, control: &Control) -> Resul
                 break;
             }
         }
+        // Until rank 0 has written everything, the others stay.
+        ranks.exchange(&())?;
         let longest_waits = rl.ledger.worst().to_vec();
         Ok(Summary { longest_waits, is_stopped, ..rl.run.summary()? })
     })
@@ -142,7 +154,8 @@ impl RlRun<'_> {
         }
         if end.is_checkpoint_due || is_last {
             let start = Instant::now();
-            self.run.save(&self.groups.stored())?;
+            let queue = self.groups.stored_by_all().await?;
+            self.run.save(&queue)?;
             self.ledger.charge("saving", start.elapsed().as_secs_f64());
         }
         Ok(())

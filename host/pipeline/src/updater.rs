@@ -8,7 +8,7 @@ use gavel_policy::Model;
 use gavel_rollout::AsyncEngine;
 use gavel_runs::Checkpoints;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tch::{TchError, Tensor};
 
@@ -180,9 +180,14 @@ impl Updater {
     }
 
     /// Writes the weights and the optimiser's state into the folder `into` of a checkpoint, with the weights of a
-    /// reference that follows the policy, and with the critic.
-    pub(crate) fn save(&self, into: PathBuf) -> Result<()> {
+    /// reference that follows the policy, and with the critic. All ranks call this, and only rank 0 has a folder: the
+    /// others send it their share of the optimiser's state.
+    pub(crate) fn save(&self, into: Option<PathBuf>) -> Result<()> {
         self.on_device(move |model, parts| {
+            let Some(into) = into else {
+                parts.critic.as_ref().map_or(Ok(()), Critic::send)?;
+                return parts.trainer.save(Path::new("")).map_err(PipelineError::Optimizer);
+            };
             model.save(&into)?;
             if let Some(followed) = &parts.reference {
                 followed.save(&Checkpoints::reference(&into))?;

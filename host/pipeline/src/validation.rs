@@ -4,13 +4,15 @@
 use crate::config::{Config, TrainTable};
 use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
+use crate::group_queue::{member, queued, read, written};
 use crate::prompts::Prompt;
+use crate::ranks::Ranks;
 use crate::rollout::Rollout;
 use crate::task_stream::{Seeds, validation_seeds};
 use crate::validation_metrics::describe;
 use gavel_data::Group;
 use gavel_policy::Sampling;
-use gavel_runs::Metrics;
+use gavel_runs::{Metrics, QueuedGroup};
 use std::time::Instant;
 
 /// The results of a validation.
@@ -26,29 +28,57 @@ pub(crate) struct Validation {
 pub(crate) async fn validate<T: TrainTable>(
     config: &Config<T>,
     rollout: &Rollout,
+    ranks: &Ranks,
     prompts: &[Prompt],
 ) -> Result<Validation> {
     let temperature = if config.data.validation_samples == 1 { 0.0 } else { config.rollout.temperature };
-    validate_at(config, rollout, prompts, temperature, &|| ()).await
+    validate_at(config, rollout, ranks, prompts, temperature, &|| ()).await
 }
 
 /// Validates at this temperature. Calls `scored` after each answer.
 pub(crate) async fn validate_at<T: TrainTable>(
     config: &Config<T>,
     rollout: &Rollout,
+    ranks: &Ranks,
     prompts: &[Prompt],
     temperature: f32,
     scored: &(dyn Fn() + Sync),
 ) -> Result<Validation> {
     let start = Instant::now();
     let sampling = Sampling { temperature, ..rollout.sampling() };
-    let (groups, waited) = rollout.draw_all(prompts, |row| seeds(config, row), &sampling, scored).await?;
+    let mine: Vec<(usize, &Prompt)> =
+        prompts.iter().enumerate().filter(|(row, _)| ranks.is_dealt(*row as u64)).collect();
+    let seeds = |number: usize| mine.get(number).map_or_else(Vec::new, |(row, _)| seeds(config, *row));
+    let drawn: Vec<&Prompt> = mine.iter().map(|(_, prompt)| *prompt).collect();
+    let (groups, waited) = rollout.draw_all(&drawn, seeds, &sampling, scored).await?;
+    let groups = match ranks.are_several() {
+        true => exchange(ranks, prompts, groups.into_iter().zip(&mine).map(|(group, (row, _))| (*row, group))).await?,
+        false => groups,
+    };
     let mut metrics = describe(&groups, config.accuracy_reward(), config.data.validation_samples);
     if rollout.logic.has_turns() {
         describe_episodes("val/", &groups, &mut metrics);
     }
     metrics.time("validate", start);
     Ok(Validation { metrics, groups, waited })
+}
+
+/// The groups of all ranks in the order of their rows, each of which knows the rows of its own.
+async fn exchange(ranks: &Ranks, prompts: &[Prompt], own: impl Iterator<Item = (usize, Group)>) -> Result<Vec<Group>> {
+    let stored = |(row, group): (usize, Group)| {
+        let samples = group.members.iter().map(|member| queued(member, 0)).collect();
+        QueuedGroup { draw: row as u64, version: 0, samples }
+    };
+    let own = written(&own.map(stored).collect::<Vec<_>>());
+    let mut groups: Vec<Group> =
+        prompts.iter().map(|prompt| Group { task: prompt.task.clone(), members: Vec::new() }).collect();
+    for (rank, bytes) in ranks.exchange_bytes_beside(own).await?.iter().enumerate() {
+        for QueuedGroup { draw, samples, .. } in read(rank, bytes)? {
+            let Some(group) = groups.get_mut(draw as usize) else { continue };
+            group.members = samples.into_iter().filter_map(|sample| member(&group.task, sample)).collect();
+        }
+    }
+    Ok(groups)
 }
 
 /// The seeds of the answers to a row.

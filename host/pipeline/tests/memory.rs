@@ -4,6 +4,7 @@
 
 use gavel_pipeline::config::{RlTable, SftTable, load};
 use gavel_pipeline::{Control, Prediction, Start, dry_run_sft, dry_run_train, sft, train};
+use gavel_torch::peers::Peers;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,8 +93,10 @@ max_tokens_per_micro_batch = 2048
     let file = folder.path().join("run.toml");
     std::fs::write(&file, &config).unwrap();
     if case.lora {
-        let base =
-            sft(&load::<SftTable>(&file, &[]).unwrap(), Start::New, &Control::default()).unwrap().checkpoint.unwrap();
+        let base = sft(&load::<SftTable>(&file, &[]).unwrap(), Start::New, &Peers::alone(), &Control::default())
+            .unwrap()
+            .checkpoint
+            .unwrap();
         let (before, sizes) = config.split_once("[model.init]").unwrap();
         let (_, after) = sizes.split_once("[data]").unwrap();
         let adapted = format!("{before}path = {base:?}\n[model.lora]\nrank = 16\n[data]{after}");
@@ -124,8 +127,10 @@ fn one_run() {
     let file = folder.join("run.toml");
     let before = status("VmRSS");
     match load::<SftTable>(&file, &[]) {
-        Ok(config) => sft(&config, Start::New, &Control::default()).unwrap(),
-        Err(_) => train(&load::<RlTable>(&file, &[]).unwrap(), Start::New, &Control::default()).unwrap(),
+        Ok(config) => sft(&config, Start::New, &Peers::alone(), &Control::default()).unwrap(),
+        Err(_) => {
+            train(&load::<RlTable>(&file, &[]).unwrap(), Start::New, &Peers::alone(), &Control::default()).unwrap()
+        }
     };
     std::fs::write(folder.join("peak"), (status("VmHWM") - before).to_string()).unwrap();
 }

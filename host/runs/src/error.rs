@@ -37,6 +37,15 @@ pub enum RunError {
         holder: Holder,
     },
     /// There is no run of this name.
+    #[error(
+        "this machine has no folder {} of the run, which rank 0 made\nhint: all ranks need the same folder log.dir, on a disk that their machines share",
+        run.display()
+    )]
+    NotShared {
+        /// The run's folder.
+        run: PathBuf,
+    },
+    /// There is no run to resume.
     #[error("there is no run {} to resume\nhint: leave --resume out to start one", run.display())]
     NoRun {
         /// The folder that the run would have.

@@ -27,14 +27,28 @@ pub fn trajectories(run: &Path) -> PathBuf {
     run.join("trajectories")
 }
 
-/// The samples of a step: a trajectory a line.
-pub fn samples(run: &Path, step: u64) -> PathBuf {
-    trajectories(run).join(format!("step-{step:06}.jsonl"))
+/// The samples of a step that a rank drew: a trajectory a line.
+pub fn samples(run: &Path, step: u64, rank: usize) -> PathBuf {
+    trajectories(run).join(format!("step-{step:06}{}.jsonl", of_rank(rank)))
 }
 
-/// The tasks of the samples: a task a line.
-pub fn tasks(run: &Path) -> PathBuf {
-    run.join("tasks.jsonl")
+/// The tasks of the samples that a rank drew: a task a line.
+pub fn tasks(run: &Path, rank: usize) -> PathBuf {
+    run.join(format!("tasks{}.jsonl", of_rank(rank)))
+}
+
+/// What is in the name of a file that each rank of a run has: nothing for rank 0.
+pub fn of_rank(rank: usize) -> String {
+    if rank == 0 { String::new() } else { format!(".rank-{rank}") }
+}
+
+/// The rank in the name of a file that each rank of a run has, whose name without it is `stem` and `.jsonl`.
+pub fn rank_of(name: &str, stem: &str) -> Option<usize> {
+    let rest = name.strip_prefix(stem)?.strip_suffix(".jsonl")?;
+    match rest.strip_prefix(".rank-") {
+        Some(rank) => rank.parse().ok().filter(|rank| *rank > 0),
+        None => rest.is_empty().then_some(0),
+    }
 }
 
 /// The folder of plugins' components.

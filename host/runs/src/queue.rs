@@ -113,18 +113,34 @@ impl Line {
     }
 }
 
-/// Writes the groups into a checkpoint's folder.
-pub(crate) fn write(folder: &Path, groups: &[QueuedGroup]) -> Result<()> {
-    let path = folder.join(FILE);
-    let write = || {
-        let mut out = BufWriter::new(File::create(&path)?);
+impl QueuedGroup {
+    /// Writes groups, a line each.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn write_all(groups: &[Self], mut out: impl Write) -> std::io::Result<()> {
         for group in groups {
             serde_json::to_writer(&mut out, &Line::from(group))?;
             out.write_all(b"\n")?;
         }
         out.flush()
-    };
-    write().map_err(RunError::io("write", &path))
+    }
+
+    /// Reads the line of a group.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(line: &[u8]) -> std::result::Result<Self, String> {
+        serde_json::from_slice::<Line>(line).map_err(|error| error.to_string()).and_then(Line::into_group)
+    }
+}
+
+/// Writes the groups into a checkpoint's folder.
+pub(crate) fn write(folder: &Path, groups: &[QueuedGroup]) -> Result<()> {
+    let path = folder.join(FILE);
+    File::create(&path)
+        .and_then(|file| QueuedGroup::write_all(groups, BufWriter::new(file)))
+        .map_err(RunError::io("write", &path))
 }
 
 /// Reads the groups of a checkpoint; older checkpoints have none.
@@ -141,8 +157,8 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
             break;
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let group = serde_json::from_slice::<Line>(text).map_err(|error| error.to_string()).and_then(Line::into_group);
-        groups.push(group.map_err(|what| RunError::damaged(&path, format!("line {number}: {what}")))?);
+        groups
+            .push(QueuedGroup::read(text).map_err(|what| RunError::damaged(&path, format!("line {number}: {what}")))?);
     }
     Ok(groups)
 }

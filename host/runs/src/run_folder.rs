@@ -34,15 +34,22 @@ pub struct FolderConfig {
     pub token_ids: bool,
 }
 
-/// The folder of a run under way.
+/// The folder of a run under way. Of several ranks, rank 0 records what belongs to all of them, and each rank the samples
+/// that it drew.
 pub struct RunFolder {
     path: PathBuf,
-    metrics: MetricsLog,
+    rank: usize,
+    shared: Option<Shared>,
     tasks: TaskStore,
     /// Files of samples that a power cut could still damage.
     unsynced: Vec<PathBuf>,
-    events: Option<EventWriter>,
     token_ids: bool,
+}
+
+/// What rank 0 records for all.
+struct Shared {
+    metrics: MetricsLog,
+    events: Option<EventWriter>,
     _lock: RunLock,
 }
 
@@ -105,6 +112,18 @@ impl RunFolder {
         Self::open(newest, folder, lock)
     }
 
+    /// The folder `path` of rank 0, for another rank.
+    ///
+    /// # Errors
+    /// This machine does not have that folder, or it cannot be read.
+    pub fn join(path: &Path, folder: &FolderConfig, rank: usize) -> Result<Self> {
+        if !path.is_dir() {
+            return Err(RunError::NotShared { run: path.to_owned() });
+        }
+        let (path, tasks) = (path.to_owned(), TaskStore::of_rank(path, rank)?);
+        Ok(Self { path, rank, shared: None, tasks, unsynced: Vec::new(), token_ids: folder.token_ids })
+    }
+
     fn open(path: PathBuf, folder: &FolderConfig, lock: RunLock) -> Result<Self> {
         let checkpoints = layout::checkpoints(&path);
         make_folder(&checkpoints).map_err(RunError::io("make the folder", &checkpoints))?;
@@ -114,7 +133,8 @@ impl RunFolder {
             true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
             false => None,
         };
-        Ok(Self { path, metrics, tasks, unsynced: Vec::new(), events, token_ids: folder.token_ids, _lock: lock })
+        let shared = Some(Shared { metrics, events, _lock: lock });
+        Ok(Self { path, rank: 0, shared, tasks, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
     /// The folder.
@@ -139,7 +159,7 @@ impl RunFolder {
         samples: impl IntoIterator<Item = ScoredSample<'a>>,
         mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
     ) -> Result<()> {
-        let mut writer = SampleWriter::create(&self.path, step)?.token_ids(self.token_ids);
+        let mut writer = SampleWriter::of_rank(&self.path, step, self.rank)?.token_ids(self.token_ids);
         for sample in samples {
             writer.write_with_prompts(&mut self.tasks, &sample, &mut prompt_text)?;
         }
@@ -147,10 +167,11 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Adds the numbers of a step.
+    /// Adds the numbers of a step, on rank 0.
     pub fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        self.metrics.write(metrics)?;
-        match &mut self.events {
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        shared.metrics.write(metrics)?;
+        match &mut shared.events {
             Some(events) => events.write(step, metrics).map_err(RunError::io("write events in", &self.path)),
             None => Ok(()),
         }
@@ -177,7 +198,7 @@ impl RunFolder {
 
     /// Syncs everything that was recorded, so that a checkpoint of this moment
     /// may rely on it after a power cut.
-    fn sync(&mut self) -> Result<()> {
+    pub fn sync(&mut self) -> Result<()> {
         self.tasks.sync()?;
         for path in &self.unsynced {
             disk::sync_file(path).map_err(RunError::io("sync", path))?;
@@ -186,7 +207,7 @@ impl RunFolder {
             disk::sync_folder(disk::folder_of(path)).map_err(RunError::io("sync", path))?;
         }
         self.unsynced.clear();
-        self.metrics.sync()
+        self.shared.as_mut().map_or(Ok(()), |shared| shared.metrics.sync())
     }
 
     /// Removes the records of the steps after `step`, from which the run continues, and lines of metrics that cannot be
@@ -195,7 +216,8 @@ impl RunFolder {
     pub fn rewind(&mut self, step: u64) -> Result<Rewound> {
         let checkpoints = self.checkpoints().forget_after(step)?;
         let samples = forget_samples_after(&self.path, step)?;
-        let (metrics, damaged) = self.metrics.forget_after(step)?;
+        let shared = self.shared.as_mut();
+        let (metrics, damaged) = shared.map_or(Ok((0, 0)), |shared| shared.metrics.forget_after(step))?;
         Ok(Rewound { metrics, samples, checkpoints, damaged })
     }
 }

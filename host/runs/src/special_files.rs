@@ -39,10 +39,10 @@ fn is_refused(path: impl Fn(&Path) -> std::path::PathBuf, read: impl Fn(&Path) -
 fn what_is_not_a_file_is_not_read() {
     is_refused(layout::config, |run| Some(read_config(run).err()?.to_string()));
     is_refused(layout::metrics, |run| Some(read_metrics(run).err()?.to_string()));
-    is_refused(layout::tasks, |run| Some(read_tasks(run).err()?.to_string()));
+    is_refused(|run| layout::tasks(run, 0), |run| Some(read_tasks(run).err()?.to_string()));
     is_refused(layout::plugin_sets, |run| Some(read_plugin_sets::<serde_json::Value>(run).err()?.to_string()));
     is_refused(
-        |run| layout::samples(run, 1),
+        |run| layout::samples(run, 1, 0),
         |run| {
             let reader = SampleReader::open(run).unwrap();
             let first = reader.samples(1).and_then(|mut samples| samples.next().unwrap());

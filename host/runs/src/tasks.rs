@@ -9,7 +9,7 @@ use gavel_data::files::{append_to_lines, open_regular, read_line};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,9 +33,20 @@ pub struct TaskStore {
 impl TaskStore {
     /// Continues with the tasks that `folder` has.
     pub fn open(folder: &Path) -> Result<Self> {
+        Self::of_rank(folder, 0)
+    }
+
+    /// The same, for what a rank adds to the folder that it shares with others.
+    pub(crate) fn of_rank(folder: &Path, rank: usize) -> Result<Self> {
         // A task whose line is damaged is written again when it is drawn again.
-        let (known, _) = read_tasks(folder)?;
-        Ok(Self { path: layout::tasks(folder), known: known.into_keys().collect(), file: None, is_unsynced: false })
+        let mut known = Tasks::new();
+        read_tasks_of(&layout::tasks(folder, rank), &mut known)?;
+        Ok(Self {
+            path: layout::tasks(folder, rank),
+            known: known.into_keys().collect(),
+            file: None,
+            is_unsynced: false,
+        })
     }
 
     /// Records a task and returns its hash.
@@ -87,27 +98,42 @@ pub type Tasks = HashMap<String, Arc<Task>>;
 
 /// All tasks, and the lines that cannot be parsed.
 pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
-    let path = layout::tasks(folder);
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
-    let file = match open_regular(&path) {
+    let names = match fs::read_dir(folder) {
+        Ok(entries) => entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect(),
+        // What cannot be listed can perhaps be read.
+        Err(_) => vec!["tasks.jsonl".to_owned()],
+    };
+    let mut ranks: Vec<usize> = names.iter().filter_map(|name| layout::rank_of(name, "tasks")).collect();
+    ranks.sort_unstable();
+    for rank in ranks {
+        damaged.extend(read_tasks_of(&layout::tasks(folder, rank), &mut tasks)?);
+    }
+    Ok((tasks, damaged))
+}
+
+/// Adds the tasks of a file; returns the lines that cannot be parsed.
+fn read_tasks_of(path: &Path, tasks: &mut Tasks) -> Result<Vec<DamagedLine>> {
+    let mut damaged = Vec::new();
+    let file = match open_regular(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((tasks, damaged)),
-        Err(error) => return Err(RunError::io("read", &path)(error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(damaged),
+        Err(error) => return Err(RunError::io("read", path)(error)),
     };
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
     for line in 1.. {
-        read_line(&mut lines, &mut text).map_err(RunError::io("read", &path))?;
+        read_line(&mut lines, &mut text).map_err(RunError::io("read", path))?;
         // A line without its end was being written when the process was killed; no sample names it yet.
         if text.pop() != Some(b'\n') {
             break;
         }
         match serde_json::from_slice::<Line<'_>>(&text) {
             Ok(line) => drop(tasks.insert(line.hash.into_owned(), Arc::new(line.task.into_owned()))),
-            Err(error) => damaged.push(DamagedLine { path: path.clone(), line, what: error.to_string() }),
+            Err(error) => damaged.push(DamagedLine { path: path.to_owned(), line, what: error.to_string() }),
         }
     }
-    Ok((tasks, damaged))
+    Ok(damaged)
 }
 
 #[cfg(test)]
@@ -129,7 +155,7 @@ mod tests {
         assert_ne!(store.keep(&b).unwrap(), hash);
         store.sync().unwrap();
         // Killed while `b` was written.
-        let file = layout::tasks(folder.path());
+        let file = layout::tasks(folder.path(), 0);
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, &text[..text.len() - 9]).unwrap();
         let mut store = TaskStore::open(folder.path()).unwrap();

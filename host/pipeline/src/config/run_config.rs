@@ -5,6 +5,7 @@ use super::budget::BudgetTable;
 use super::checks::check_distinct;
 use super::datasets::Datasets;
 use super::error::ConfigError;
+use super::ranks::RanksTable;
 use super::reward::RewardTable;
 use super::reward_model::RewardModelTable;
 use super::schedule::ScheduleTable;
@@ -64,6 +65,9 @@ pub struct Config<T> {
     /// When an update starts, and how old its data may be.
     #[serde(default)]
     pub schedule: ScheduleTable,
+    /// How several processes share the work.
+    #[serde(default, skip_serializing_if = "RanksTable::is_default")]
+    pub ranks: RanksTable,
     /// How the policy learns.
     pub train: T,
     /// Which checkpoints are saved and kept.
@@ -79,7 +83,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-pub(crate) const MAY_DIFFER: [&str; 15] = [
+pub(crate) const MAY_DIFFER: [&str; 16] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -94,6 +98,7 @@ pub(crate) const MAY_DIFFER: [&str; 15] = [
     "limiter",
     "limits",
     "log",
+    "ranks",
     "resources",
 ];
 
@@ -189,6 +194,7 @@ impl<T: TrainTable> Config<T> {
             return Err(ConfigError::value("data.accuracy", "the name of a [[reward]]", name));
         }
         self.schedule.validate()?;
+        self.ranks.validate()?;
         if T::LEARNS && !T::DRAWS && self.schedule != ScheduleTable::default() {
             return Err(ConfigError::Invalid(
                 "[schedule] is for `gavel train`: `gavel sft` draws nothing to learn from".into(),

@@ -10,6 +10,7 @@ use gavel_data::ColumnNames;
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use gavel_runs::{FolderConfig, Retention};
+use gavel_torch::peers::Rendezvous;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -327,12 +328,12 @@ impl LogTable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourcesTable {
-    /// Threads of libtorch; one for each core by default.
+    /// Threads of libtorch; by default one for each core, which the ranks of a machine share.
     pub torch_threads: usize,
-    /// Threads of plugins, at a lower priority; one for each core by default. However busy they are, libtorch keeps at
+    /// Threads of plugins, at a lower priority; as many by default. However busy they are, libtorch keeps at
     /// least `torch_threads / (torch_threads + plugin_threads)` of the speed that it has alone.
     pub plugin_threads: usize,
-    /// The memory of all plugins together; half of the machine's by default.
+    /// The memory of all plugins together; by default half of the machine's, which its ranks share.
     pub plugin_memory: ByteSize,
     /// What loading a plugin or a program may use.
     pub loading: LoadingTable,
@@ -340,9 +341,10 @@ pub struct ResourcesTable {
 
 impl Default for ResourcesTable {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let ranks = Rendezvous::local_size();
+        let cores = (std::thread::available_parallelism().map_or(1, usize::from) / ranks).max(1);
         let threads = NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN);
-        let plugin_memory = ByteSize(SandboxConfig::with_threads(threads).memory as u64);
+        let plugin_memory = ByteSize((SandboxConfig::with_threads(threads).memory / ranks) as u64);
         Self { torch_threads: cores, plugin_threads: cores, plugin_memory, loading: LoadingTable::default() }
     }
 }

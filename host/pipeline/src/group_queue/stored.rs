@@ -10,6 +10,11 @@ use std::sync::Arc;
 impl GroupQueue {
     /// The groups as a checkpoint keeps them. A response that is not finished is drawn again.
     pub(crate) fn stored(&self) -> Vec<QueuedGroup> {
+        self.groups.keys().filter_map(|draw| self.stored_group(*draw)).collect()
+    }
+
+    /// A group as a checkpoint keeps it. One that another rank draws has no samples before it is whole.
+    pub(super) fn stored_group(&self, draw: u64) -> Option<QueuedGroup> {
         let sample = |(index, sample): (u32, &StartedSample)| {
             let (drawn, outcome) = match &sample.state {
                 SampleState::Drawing(_) if sample.retry == 0 => return None,
@@ -21,24 +26,28 @@ impl GroupQueue {
             let answer = drawn.and_then(|drawn| drawn.answer.clone());
             Some(QueuedSample { index, retry: sample.retry, trajectories, answer, outcome })
         };
-        let group = |(draw, group): (&u64, &StartedGroup)| QueuedGroup {
-            draw: *draw,
-            version: group.version,
-            samples: (0..).zip(&group.samples).filter_map(sample).collect(),
-        };
-        self.groups.iter().map(group).collect()
+        let group: &StartedGroup = self.groups.get(&draw)?;
+        let samples = (0..).zip(&group.samples).filter_map(sample).collect();
+        Some(QueuedGroup { draw, version: group.version, samples })
     }
 
     /// Restores the groups of a checkpoint, after `started` groups were started. A group that was not whole is scored
     /// again, since its samples are judged together. With `score_again`, every group is scored again.
     pub(crate) async fn restore(&mut self, started: u64, groups: Vec<QueuedGroup>, score_again: bool) -> Result<()> {
         self.next = started;
+        self.share.begin(started);
         let mut undrawn = Vec::new();
         for QueuedGroup { draw, version, samples } in groups {
             let mut group = self.new_group(draw, version);
             let size = group.samples.len();
             let is_scored =
                 !score_again && samples.len() == size && samples.iter().all(|sample| sample.outcome.is_some());
+            if !is_scored && !self.share.is_dealt(draw) {
+                let group = self.group_elsewhere(draw, version);
+                self.groups.insert(draw, group);
+                continue;
+            }
+            group.is_here = self.share.is_dealt(draw);
             let (task, judged_together) = (self.prompts[group.row].task.clone(), group.judged_together.clone());
             for QueuedSample { index, retry, trajectories, answer, outcome } in samples {
                 let Some(started) = group.samples.get_mut(index as usize) else { continue };

@@ -10,6 +10,7 @@ use crate::memory::{Prediction, predict_pairs};
 use crate::policy::Policy;
 use crate::probe::probe;
 use crate::prompts::Drawable;
+use crate::ranks::Ranks;
 use crate::recorder::Recorder;
 use crate::resume::{find_run, open_folder};
 use crate::setup::Setup;
@@ -47,7 +48,7 @@ impl<P: Clone> Pairs<P> {
 /// Runs a command that learns from pairs.
 pub(super) fn run<T: PairMethod>(config: &Config<T>, start: Start, control: &Control) -> Result<Summary> {
     threads::apart(|| {
-        let found = find_run(config, start)?;
+        let found = find_run(config, start, &Ranks::alone())?;
         let setup = Setup::new(config)?;
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
@@ -57,7 +58,7 @@ pub(super) fn run<T: PairMethod>(config: &Config<T>, start: Start, control: &Con
         }
         probe(config, &setup, &[])?;
 
-        let opened = open_folder(config, &setup.scorer, &setup.logic, Grouping::default(), found)?;
+        let opened = open_folder(config, &setup.scorer, &setup.logic, Grouping::default(), found, &Ranks::alone())?;
         let mut table = config.model.clone();
         if let Some(checkpoint) = opened.checkpoint() {
             (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
@@ -185,6 +186,7 @@ impl<T: PairMethod> PairRun<'_, T> {
     fn save(&mut self) -> Result<()> {
         let Self { recorder, model, text, trainer, .. } = self;
         recorder.save(text, &[], |into| {
+            let Some(into) = into else { return Ok(()) };
             model.save(into)?;
             trainer.save(&Checkpoints::optimizer(into)).map_err(PipelineError::Optimizer)
         })

@@ -5,6 +5,8 @@ use crate::advantages::Useless;
 use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
 use crate::group_queue::DrawnGroup;
+use crate::ranks::Ranks;
+use crate::run::Run;
 use crate::spending::describe_outside;
 use crate::step_metrics::{describe, outcomes};
 use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
@@ -93,7 +95,11 @@ impl RlRun<'_> {
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
         self.run.reward_models.end_step(&mut metrics);
-        describe_outside(&self.run.rollout.scorer, &mut self.run.recorder, &mut metrics);
+        let Run { ranks, rollout, recorder, .. } = &mut self.run;
+        describe_outside(&rollout.scorer, ranks, recorder, &mut metrics)?;
+        if ranks.are_several() {
+            describe_ranks(ranks, seconds.generate, &mut metrics)?;
+        }
         let waits = self.ledger.end_step(&mut metrics);
         self.run.recorder.add_waits(&waits);
         let seconds = metrics.time("step", start);
@@ -101,6 +107,16 @@ impl RlRun<'_> {
         metrics.set("perf/tokens_per_second", tokens / seconds);
         Ok(StepReport { metrics, lesson })
     }
+}
+
+/// How unequal the ranks were: the longest, the mean and the shortest time with responses under way.
+fn describe_ranks(ranks: &Ranks, generate: f64, metrics: &mut Metrics) -> Result<()> {
+    let seconds = ranks.exchange(&generate)?;
+    metrics.count("ranks/size", ranks.size() as u64);
+    metrics.set("ranks/generate_max", seconds.iter().copied().fold(0.0, f64::max));
+    metrics.set("ranks/generate_mean", mean(&seconds));
+    metrics.set("ranks/generate_min", seconds.iter().copied().fold(f64::INFINITY, f64::min));
+    Ok(())
 }
 
 /// The means over a step's updates; for a maximum over tokens, the maximum.

@@ -4,6 +4,7 @@ use super::*;
 use crate::config::load;
 use gavel_policy::{Device, Model, ModelConfig};
 use gavel_text::TextModel;
+use gavel_torch::peers::Peers;
 use gavel_train::{Estimator, PolicyLoss};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -85,7 +86,8 @@ fn config(folder: &Path, name: &str, added: &str) -> Config<RlTable> {
 /// Takes the two steps of a run, and gives the metrics of both.
 fn take(config: &Config<RlTable>) -> Vec<serde_json::Map<String, serde_json::Value>> {
     let control = Control::default();
-    let summary = train(config, Start::New, &control).unwrap_or_else(|error| panic!("{}: {error}", config.log.name));
+    let summary = train(config, Start::New, &Peers::alone(), &control)
+        .unwrap_or_else(|error| panic!("{}: {error}", config.log.name));
     assert_eq!(summary.step, 2);
     let text = std::fs::read_to_string(summary.folder.join("metrics.jsonl")).unwrap();
     let steps: Vec<serde_json::Map<_, _>> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -160,9 +162,10 @@ fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
     config.train.steps = Some(4);
     config.log.name = "whole".into();
     let control = Control::default();
-    let whole = train(&config, Start::New, &control).unwrap();
+    let whole = train(&config, Start::New, &Peers::alone(), &control).unwrap();
     config.log.name = "resumed".into();
-    let resumed = train(&config, Start::Resume { from: None, allow_changed_plugins: false }, &control).unwrap();
+    let resumed =
+        train(&config, Start::Resume { from: None, allow_changed_plugins: false }, &Peers::alone(), &control).unwrap();
     let file = |summary: &Summary, name: &str| std::fs::read(summary.checkpoint.as_ref().unwrap().join(name)).unwrap();
     for name in ["critic.safetensors", "critic-optimizer.safetensors", "model.safetensors"] {
         assert!(file(&whole, name) == file(&resumed, name), "{name}");
@@ -180,7 +183,7 @@ fn a_teacher_is_learned_from_whatever_the_rewards() {
          learning_rate = 1e-2\nprompts_per_step = 8\nmini_batch_prompts = 8"
     );
     let config = config(folder.path(), "taught", &text);
-    let summary = train(&config, Start::New, &Control::default()).unwrap();
+    let summary = train(&config, Start::New, &Peers::alone(), &Control::default()).unwrap();
     let text = std::fs::read_to_string(summary.folder.join("metrics.jsonl")).unwrap();
     let distances: Vec<f64> = text
         .lines()
@@ -204,7 +207,9 @@ fn a_reference_must_have_the_tokens_of_the_policy() {
         }
     }
     let text = format!("[train]\nalgorithm = 'distillation'\n{teacher}");
-    let error = train(&config(folder.path(), "other", &text), Start::New, &Control::default()).unwrap_err().to_string();
+    let error = train(&config(folder.path(), "other", &text), Start::New, &Peers::alone(), &Control::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("train.reference.path: token 2 is \"<|end|>\" in "), "{error}");
 }
 
@@ -223,7 +228,9 @@ fn only_good_samples_are_imitated() {
     assert!(trained > 0.0 && trained < whole, "{trained} of {whole}");
     // Where none is good enough, nothing is learned, and the run says so.
     let text = "[train]\nalgorithm = 'raft'\nadvantage.threshold = 2.0\nmax_steps_without_update = 1";
-    let error = train(&config(folder.path(), "none", text), Start::New, &Control::default()).unwrap_err().to_string();
+    let error = train(&config(folder.path(), "none", text), Start::New, &Peers::alone(), &Control::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("no sample was good enough to imitate"), "{error}");
 }
 
@@ -241,9 +248,9 @@ fn a_critic_may_be_of_adapters() {
     assert!(steps.iter().all(|step| step["critic/grad_norm"].as_f64() > Some(0.0)), "{steps:?}");
     config.train.steps = Some(4);
     let start = Start::Resume { from: None, allow_changed_plugins: false };
-    let resumed = train(&config, start, &Control::default()).unwrap();
+    let resumed = train(&config, start, &Peers::alone(), &Control::default()).unwrap();
     config.log.name = "whole".into();
-    let whole = train(&config, Start::New, &Control::default()).unwrap();
+    let whole = train(&config, Start::New, &Peers::alone(), &Control::default()).unwrap();
     let file =
         |summary: &Summary| std::fs::read(summary.checkpoint.as_ref().unwrap().join("critic.safetensors")).unwrap();
     assert!(file(&whole) == file(&resumed));
@@ -273,9 +280,10 @@ fn a_reference_that_follows_the_policy_is_a_part_of_the_checkpoint() {
     config.train.steps = Some(4);
     config.log.name = "whole".into();
     let control = Control::default();
-    let whole = train(&config, Start::New, &control).unwrap();
+    let whole = train(&config, Start::New, &Peers::alone(), &control).unwrap();
     config.log.name = "mixed".into();
-    let resumed = train(&config, Start::Resume { from: None, allow_changed_plugins: false }, &control).unwrap();
+    let resumed =
+        train(&config, Start::Resume { from: None, allow_changed_plugins: false }, &Peers::alone(), &control).unwrap();
     let file = |summary: &Summary, name: &str| std::fs::read(summary.checkpoint.as_ref().unwrap().join(name)).unwrap();
     for name in ["reference.safetensors", "model.safetensors"] {
         assert!(file(&whole, name) == file(&resumed, name), "{name}");

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The key of an answer: which request of which call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +26,31 @@ pub(super) struct Line {
     pub(super) answer: String,
 }
 
-/// The index of a tape.
-pub(super) fn index(folder: &Path) -> PathBuf {
-    folder.join("index.jsonl")
+/// The index that a rank of a run writes.
+pub(super) fn index(folder: &Path, rank: usize) -> PathBuf {
+    match rank {
+        0 => folder.join("index.jsonl"),
+        rank => folder.join(format!("index.rank-{rank}.jsonl")),
+    }
+}
+
+/// The indexes of a tape, in the order of ranks; none if there is no tape.
+pub(super) fn indexes(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let rank = |name: &str| match name.strip_prefix("index")?.strip_suffix(".jsonl")? {
+        "" => Some(0),
+        rest => rest.strip_prefix(".rank-")?.parse().ok().filter(|rank| *rank > 0),
+    };
+    let mut ranks = Vec::new();
+    for entry in entries {
+        ranks.extend(entry?.file_name().to_str().and_then(rank));
+    }
+    ranks.sort_unstable();
+    Ok(ranks.into_iter().map(|rank| index(folder, rank)).collect())
 }
 
 /// The file of the answer with this hash. A folder with a million files is slow to

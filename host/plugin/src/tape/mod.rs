@@ -38,7 +38,21 @@ pub enum Tape {
 impl Tape {
     /// Records answers in `folder`, which is created with the first of them.
     pub fn record(folder: PathBuf) -> Self {
-        Self::Record(Arc::new(Recorder::new(folder)))
+        Self::record_as(folder, 0)
+    }
+
+    /// Records the answers that a rank of a run gets; ranks share the folder.
+    pub fn record_as(folder: PathBuf, rank: usize) -> Self {
+        Self::Record(Arc::new(Recorder::new(folder, rank)))
+    }
+
+    /// Makes the indexes of all ranks that of rank 0, before others are recorded: a call that is repeated has its last
+    /// answers.
+    ///
+    /// # Errors
+    /// An index cannot be read or written.
+    pub fn join_ranks(folder: &Path) -> Result<(), TapeError> {
+        recorder::join_ranks(folder)
     }
 
     /// Answers from the recording in `folder`.

@@ -1,10 +1,10 @@
 //! Reads a tape.
 
-use super::entry::{Entry, Line, blob, index};
+use super::entry::{Entry, Line, blob, indexes};
 use super::error::TapeError;
 use gavel_data::files::{open_regular, read_line, read_regular};
 use std::collections::HashMap;
-use std::io::{BufReader, ErrorKind};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use tokio::sync::Semaphore;
 
@@ -29,14 +29,17 @@ impl Player {
     pub(super) fn open(folder: &Path) -> Result<Self, TapeError> {
         let readers = Semaphore::new(READERS);
         let mut player = Self { folder: folder.to_owned(), answers: HashMap::new(), readers };
-        let path = index(folder);
-        let read = |source| TapeError::Io { action: "read", path: path.clone(), source };
-        let file = match open_regular(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(player),
-            Err(error) => return Err(read(error)),
-        };
-        let mut lines = BufReader::new(file);
+        let list = |source| TapeError::Io { action: "read", path: folder.to_owned(), source };
+        for index in indexes(folder).map_err(list)? {
+            player.add(&index)?;
+        }
+        Ok(player)
+    }
+
+    /// Adds the answers that an index names.
+    fn add(&mut self, path: &Path) -> Result<(), TapeError> {
+        let read = |source| TapeError::Io { action: "read", path: path.to_owned(), source };
+        let mut lines = BufReader::new(open_regular(path).map_err(read)?);
         let mut text = Vec::new();
         for number in 1.. {
             read_line(&mut lines, &mut text).map_err(read)?;
@@ -57,9 +60,9 @@ impl Player {
                 }
             };
             // A call that was repeated, such as after a run was resumed, has its last answers.
-            player.answers.insert(key(&line.entry), answer.into());
+            self.answers.insert(key(&line.entry), answer.into());
         }
-        Ok(player)
+        Ok(())
     }
 
     pub(super) async fn answer(&self, entry: &Entry, name: &str) -> Result<Vec<u8>, TapeError> {

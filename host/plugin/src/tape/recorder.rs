@@ -1,9 +1,9 @@
 //! Writes a tape.
 
-use super::entry::{Entry, Line, blob, index};
+use super::entry::{Entry, Line, blob, index, indexes};
 use super::error::TapeError;
 use gavel_data::disk;
-use gavel_data::files::{WholeFile, append_to_lines, partial, read_regular};
+use gavel_data::files::{WholeFile, append_to_lines, open_regular, partial, read_regular};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Records answers in a folder; many calls may do so at once.
 pub struct Recorder {
     folder: PathBuf,
+    rank: usize,
     /// Opened for the first answer.
     index: Mutex<Option<File>>,
     /// Numbers the writes, to tell apart files that are written at the same time.
@@ -23,8 +24,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, index: Mutex::new(None), writes: AtomicU64::new(0), unsynced: Mutex::default() }
+    pub(super) fn new(folder: PathBuf, rank: usize) -> Self {
+        Self { folder, rank, index: Mutex::new(None), writes: AtomicU64::new(0), unsynced: Mutex::default() }
     }
 
     /// Records an answer and returns it. Files are written on another thread: the
@@ -50,7 +51,7 @@ impl Recorder {
         for path in unsynced.iter() {
             disk::sync_file(path).map_err(failed(path))?;
         }
-        let path = super::entry::index(&self.folder);
+        let path = super::entry::index(&self.folder, self.rank);
         disk::sync(index, &path).map_err(failed(&path))?;
         // The folders of the answers, and their parents up to the tape's own folder.
         let mut folders: BTreeSet<&Path> = unsynced.iter().filter_map(|path| path.parent()).collect();
@@ -69,7 +70,7 @@ impl Recorder {
         let hash = blake3::hash(answer).to_hex().to_string();
         let path = blob(&self.folder, &hash);
         self.write_blob(&path, answer).map_err(|source| TapeError::Io { action: "write", path, source })?;
-        let path = index(&self.folder);
+        let path = index(&self.folder, self.rank);
         self.write_line(&path, &Line { entry, answer: hash }).map_err(|source| TapeError::Io {
             action: "write",
             path,
@@ -86,7 +87,7 @@ impl Recorder {
             fs::create_dir_all(folder)?;
         }
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
-        let mut file = WholeFile::create_as(path, partial(&path.with_extension(number.to_string())))?;
+        let mut file = WholeFile::create_as(path, partial(&path.with_extension(format!("{}-{number}", self.rank))))?;
         file.write_all(answer)?;
         // There are many answers, which are synced together.
         file.finish_unsynced()?;
@@ -103,4 +104,24 @@ impl Recorder {
             none => none.insert(append_to_lines(path)?).write_all(&text),
         }
     }
+}
+
+/// See [`Tape::join_ranks`](super::Tape::join_ranks).
+pub(super) fn join_ranks(folder: &Path) -> Result<(), TapeError> {
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| TapeError::Io { action, path, source }
+    };
+    let own = index(folder, 0);
+    for other in indexes(folder).map_err(failed("read", folder))?.into_iter().filter(|path| *path != own) {
+        let join = || {
+            let mut lines = open_regular(&other)?;
+            io::copy(&mut lines, &mut append_to_lines(&own)?)?;
+            disk::sync_file(&own)
+        };
+        join().map_err(failed("write", &own))?;
+        // Until here, both have the lines, which changes nothing.
+        disk::remove_file(&other).map_err(failed("remove", &other))?;
+    }
+    Ok(())
 }

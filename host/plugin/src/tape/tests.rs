@@ -63,9 +63,9 @@ async fn many_calls_write_at_once_and_a_killed_one_loses_nothing_else() {
         write.await.unwrap();
     }
     // A process is killed in the middle of a line, and another one continues.
-    let mut index = std::fs::read(index(&path)).unwrap();
+    let mut index = std::fs::read(index(&path, 0)).unwrap();
     index.extend_from_slice(b"{\"plugin\":\"judge\",\"inp");
-    std::fs::write(super::entry::index(&path), index).unwrap();
+    std::fs::write(super::entry::index(&path, 0), index).unwrap();
     let seen = Tape::replay(&path).unwrap();
     assert_eq!(replayed(&seen.of_call("judge", "input", 63), "GET").await.unwrap(), "3");
     ask(&Tape::record(path.clone()).of_call("judge", "input", 3), "GET", "again").await.unwrap();
@@ -99,9 +99,9 @@ async fn what_a_power_cut_took_is_written_again() {
     // An answer whose content was not on the disk, and a line in the middle of the index.
     let path = folder.path().join("tape");
     std::fs::write(blob(&path, &blake3::hash(b"1").to_hex()), "").unwrap();
-    let text = std::fs::read_to_string(index(&path)).unwrap();
+    let text = std::fs::read_to_string(index(&path, 0)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    std::fs::write(index(&path), format!("{}\n{}\n{}\n", lines[0], "\0".repeat(40), lines[2])).unwrap();
+    std::fs::write(index(&path, 0), format!("{}\n{}\n{}\n", lines[0], "\0".repeat(40), lines[2])).unwrap();
 
     let seen = Tape::replay(&path).unwrap();
     let ask_again = |request: &'static str| {

@@ -17,22 +17,28 @@ use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// The files of a folder by their step.
-fn files(run: &Path) -> Result<BTreeMap<u64, PathBuf>> {
+/// The files of a folder by their step, those of a step in the order of ranks.
+fn files(run: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
     let folder = layout::trajectories(run);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(RunError::io("read", &folder)(error)),
     };
-    let mut files = BTreeMap::new();
+    let mut files: BTreeMap<u64, BTreeMap<usize, PathBuf>> = BTreeMap::new();
     for entry in entries {
         let path = entry.map_err(RunError::io("read", &folder))?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let step = name.strip_prefix("step-").and_then(|rest| rest.strip_suffix(".jsonl")?.parse().ok());
-        files.extend(step.map(|step: u64| (step, path)));
+        if let Some((step, rank)) = step_and_rank(name) {
+            files.entry(step).or_default().insert(rank, path);
+        }
     }
-    Ok(files)
+    Ok(files.into_iter().map(|(step, of_ranks)| (step, of_ranks.into_values().collect())).collect())
+}
+
+fn step_and_rank(name: &str) -> Option<(u64, usize)> {
+    let stem = name.split('.').next()?;
+    Some((stem.strip_prefix("step-")?.parse().ok()?, layout::rank_of(name, stem)?))
 }
 
 /// Removes the samples of the steps after `step`: a run that is resumed there
@@ -40,7 +46,7 @@ fn files(run: &Path) -> Result<BTreeMap<u64, PathBuf>> {
 pub(crate) fn forget_samples_after(run: &Path, step: u64) -> Result<usize> {
     let files = files(run)?;
     let later = files.range((Bound::Excluded(step), Bound::Unbounded));
-    for (_, path) in later.clone() {
+    for path in later.clone().flat_map(|(_, paths)| paths) {
         disk::remove_file(path).map_err(RunError::io("remove", path))?;
     }
     Ok(later.count())

@@ -22,6 +22,8 @@ pub struct RecordedSample {
     pub step: u64,
     /// The step that trained on its group; `None` if no step did, and in older recordings.
     pub trained_step: Option<u64>,
+    /// The number of its file among those of the step that recorded it: each rank has one.
+    pub part: usize,
     /// Its first line in its file, from 1; 0 if it is not in a file.
     pub line: u64,
     /// The number of its group among those that were drawn for that step.
@@ -66,7 +68,7 @@ impl RecordedSample {
 /// listed in [`damage`](Self::damage).
 pub struct SampleReader {
     tasks: Tasks,
-    steps: BTreeMap<u64, PathBuf>,
+    steps: BTreeMap<u64, Vec<PathBuf>>,
     damage: Mutex<Vec<DamagedLine>>,
 }
 
@@ -86,16 +88,26 @@ impl SampleReader {
         self.steps.keys().copied()
     }
 
-    /// The samples of a step, in the order in which they were drawn; empty if
-    /// there is no such step.
+    /// The samples of a step: those of each rank in the order in which it drew them, rank after rank. Empty if there is
+    /// no such step.
     ///
     /// # Errors
-    /// Their file cannot be read.
+    /// One of their files cannot be read.
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
-        let Some(path) = self.steps.get(&step) else { return Ok(Samples { lines: None }) };
-        let file = open_regular(path).map_err(RunError::io("read", path))?;
-        let lines = Lines { file: BufReader::new(file), text: Vec::new(), path, number: 0, reader: self };
-        Ok(Samples { lines: Some(lines.peekable()) })
+        let paths = self.steps.get(&step).map(Vec::as_slice).unwrap_or_default();
+        let open = |(part, path): (usize, &'_ PathBuf)| {
+            let file = open_regular(path).map_err(RunError::io("read", path))?;
+            Ok(Lines {
+                file: BufReader::new(file),
+                text: Vec::new(),
+                path: path.clone(),
+                part,
+                number: 0,
+                reader: self,
+            })
+        };
+        let files = paths.iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
+        Ok(Samples { lines: Some(files.into_iter().flatten().peekable()) })
     }
 
     /// The lines that were left out so far.
@@ -103,12 +115,11 @@ impl SampleReader {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a line between two lines of a step's file could not be read.
-    pub fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
+    /// Whether a line between two lines of a file of a step, its `part`-th, could not be read.
+    pub fn is_damaged_between(&self, step: u64, part: usize, before: u64, after: u64) -> bool {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        damage.iter().any(|damaged| {
-            before < damaged.line && damaged.line < after && self.steps.get(&step) == Some(&damaged.path)
-        })
+        let path = self.steps.get(&step).and_then(|paths| paths.get(part));
+        damage.iter().any(|damaged| before < damaged.line && damaged.line < after && path == Some(&damaged.path))
     }
 
     fn note(&self, path: &Path, line: u64, what: String) {
@@ -119,7 +130,7 @@ impl SampleReader {
 
 /// The samples of a step, one after another.
 pub struct Samples<'a> {
-    lines: Option<Peekable<Lines<'a>>>,
+    lines: Option<Peekable<std::iter::Flatten<std::vec::IntoIter<Lines<'a>>>>>,
 }
 
 impl Samples<'_> {
@@ -154,7 +165,8 @@ struct Lines<'a> {
     file: BufReader<File>,
     /// The line that was read last.
     text: Vec<u8>,
-    path: &'a Path,
+    path: PathBuf,
+    part: usize,
     number: u64,
     reader: &'a SampleReader,
 }
@@ -181,6 +193,7 @@ impl Lines<'_> {
             id: line.id,
             step: line.step,
             trained_step: line.trained_step,
+            part: self.part,
             line: self.number,
             group: line.group,
             sample: Arc::new(sample),
@@ -205,11 +218,11 @@ impl Iterator for Lines<'_> {
             match read_line(&mut self.file, &mut self.text) {
                 Ok(0) => return None,
                 Ok(_) => {}
-                Err(error) => return Some(Err(RunError::io("read", self.path)(error))),
+                Err(error) => return Some(Err(RunError::io("read", &self.path)(error))),
             }
             match self.parse() {
                 Ok(line) => return Some(Ok(line)),
-                Err(what) => self.reader.note(self.path, self.number, what),
+                Err(what) => self.reader.note(&self.path, self.number, what),
             }
         }
     }

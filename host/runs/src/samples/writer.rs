@@ -38,7 +38,12 @@ impl SampleWriter {
     /// Starts the file of `step` in a run's folder and replaces an existing
     /// one.
     pub fn create(run: &Path, step: u64) -> Result<Self> {
-        let path = layout::samples(run, step);
+        Self::of_rank(run, step, 0)
+    }
+
+    /// Starts the file of the samples of `step` that a rank drew.
+    pub(crate) fn of_rank(run: &Path, step: u64, rank: usize) -> Result<Self> {
+        let path = layout::samples(run, step, rank);
         let steps = layout::trajectories(run);
         make_folder(&steps).map_err(RunError::io("make the folder", &steps))?;
         let file = WholeFile::create(&path).map_err(RunError::io("write", &path))?;

@@ -56,9 +56,9 @@ impl Recording {
         Damage { lines: self.samples.damage(), samples: self.left_out.load(Ordering::Relaxed) }
     }
 
-    /// Whether a line between `before` and `after` in the file of a step could not be read.
-    pub(crate) fn is_damaged_between(&self, step: u64, before: u64, after: u64) -> bool {
-        self.samples.is_damaged_between(step, before, after)
+    /// Whether a line between `before` and `after` in a file of a step, its `part`-th, could not be read.
+    pub(crate) fn is_damaged_between(&self, step: u64, part: usize, before: u64, after: u64) -> bool {
+        self.samples.is_damaged_between(step, part, before, after)
     }
 
     /// Counts samples that are left out because their group lost a member.

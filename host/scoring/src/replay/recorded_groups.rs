@@ -17,18 +17,18 @@ pub(super) struct RecordedGroups<'a> {
     recording: &'a Recording,
     step: u64,
     samples: Peekable<Samples<'a>>,
-    /// The last line of the previous group; 0 before the first group.
-    before: u64,
+    /// The file of the previous group, and its last line; 0 before the first group.
+    before: (usize, u64),
 }
 
 impl<'a> RecordedGroups<'a> {
     pub(super) fn open(recording: &'a Recording, step: u64) -> recording::Result<Self> {
-        Ok(Self { recording, step, samples: recording.samples(step)?.peekable(), before: 0 })
+        Ok(Self { recording, step, samples: recording.samples(step)?.peekable(), before: (0, 0) })
     }
 
     fn read(&mut self) -> recording::Result<Option<RecordedGroup>> {
         let Some(first) = self.samples.next().transpose()? else { return Ok(None) };
-        let draw = (first.step, first.group);
+        let (draw, part) = ((first.step, first.group), first.part);
         let mut members = vec![first];
         let is_of_draw = |next: &std::result::Result<RecordedSample, RunError>| {
             next.as_ref().is_ok_and(|next| (next.step, next.group) == draw)
@@ -36,9 +36,12 @@ impl<'a> RecordedGroups<'a> {
         while let Some(next) = self.samples.next_if(is_of_draw) {
             members.push(next?);
         }
-        let next = self.samples.peek().map_or(u64::MAX, |next| next.as_ref().map_or(u64::MAX, |next| next.line));
-        let is_torn = self.recording.is_damaged_between(self.step, self.before, next);
-        self.before = members.last().map_or(0, |last| last.line);
+        // No group is in two files.
+        let next = self.samples.peek().and_then(|next| next.as_ref().ok()).filter(|next| next.part == part);
+        let next = next.map_or(u64::MAX, |next| next.line);
+        let before = if self.before.0 == part { self.before.1 } else { 0 };
+        let is_torn = self.recording.is_damaged_between(self.step, part, before, next);
+        self.before = (part, members.last().map_or(0, |last| last.line));
         Ok(Some(RecordedGroup { members, is_torn }))
     }
 }

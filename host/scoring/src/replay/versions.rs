@@ -109,6 +109,7 @@ fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSa
         id: format!("{}#{}", sample.task.id, sample.index),
         step: 0,
         trained_step: None,
+        part: 0,
         line: 0,
         group,
         response_lengths: Vec::new(),

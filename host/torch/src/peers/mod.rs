@@ -183,6 +183,18 @@ impl Peers {
         Ok(all.chunks(longest).zip(lengths).map(|(bytes, length)| bytes[..length].to_vec()).collect())
     }
 
+    /// Adds to a number that all ranks share, 0 at first, and returns it. Unlike other operations this waits for nobody,
+    /// and ranks may call it when they like. A run of one rank has no such numbers: it is always 0.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub fn count(&self, name: &str, more: i64) -> Result<i64> {
+        match &self.joined {
+            Some(joined) => joined.store.add(&format!("{}count/{name}", joined.prefix), more),
+            None => Ok(0),
+        }
+    }
+
     /// Refuses ranks that would compute something else: each gives the same list of what must be equal, such as
     /// `("configuration", its hash)`.
     ///

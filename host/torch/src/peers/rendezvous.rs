@@ -41,7 +41,12 @@ impl Rendezvous {
     /// # Errors
     /// Some of the variables are set and others are not, or one cannot be read.
     pub fn from_environment() -> Result<Option<Self>> {
-        Self::read(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        Self::read(&variable)
+    }
+
+    /// How many of the processes are on this machine and share its cores, as torchrun and Slurm say it; 1 if nothing does.
+    pub fn local_size() -> usize {
+        local_size(&variable)
     }
 
     fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>> {
@@ -95,6 +100,19 @@ impl Rendezvous {
     pub(super) fn is_local(&self) -> bool {
         matches!(self.address.as_str(), "localhost" | "127.0.0.1" | "::1")
     }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn local_size(get: &dyn Fn(&str) -> Option<String>) -> usize {
+    let name = match Rendezvous::read(get) {
+        Ok(Some(_)) if get("RANK").is_some() => "LOCAL_WORLD_SIZE",
+        Ok(Some(_)) => "SLURM_NTASKS_PER_NODE",
+        Ok(None) | Err(_) => return 1,
+    };
+    get(name).and_then(|size| size.parse().ok()).filter(|size| *size > 0).unwrap_or(1)
 }
 
 /// The variables of the environment, and what to do if one is missing.
@@ -186,5 +204,20 @@ mod tests {
             "{slurm}"
         );
         assert!(error(&[("SLURM_PROCID", "0")]).starts_with("the variable SLURM_NTASKS is not set"));
+    }
+
+    #[test]
+    fn processes_of_one_machine_share_its_cores() {
+        let size = |variables: &[(&str, &str)]| {
+            local_size(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        };
+        let plain = [("RANK", "1"), ("WORLD_SIZE", "4"), MASTER[0], MASTER[1]];
+        assert_eq!(size(&plain), 1);
+        assert_eq!(size(&[&plain[..], &[("LOCAL_WORLD_SIZE", "2")]].concat()), 2);
+        // Nobody started this process as one of several.
+        assert_eq!(size(&[("LOCAL_WORLD_SIZE", "2")]), 1);
+        let slurm =
+            [("SLURM_PROCID", "1"), ("SLURM_NTASKS", "4"), ("SLURM_NTASKS_PER_NODE", "4"), MASTER[0], MASTER[1]];
+        assert_eq!(size(&slurm), 4);
     }
 }

@@ -1,0 +1,207 @@
+//! `gavel train` and `gavel sft` as several processes that the variables of torchrun start.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg(feature = "train")]
+
+mod project;
+
+use project::{Project, lines, stderr};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// As torchrun sets them on one machine.
+fn rank(project: &Project, rank: usize, size: usize, port: u16, args: &[&str]) -> Command {
+    let mut command = project.command(args);
+    command.args(["--set", "resources.torch_threads=1", "--set", "resources.plugin_threads=1"]);
+    let variables = [("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", size), ("LOCAL_WORLD_SIZE", size)];
+    command.envs(variables.map(|(name, value)| (name, value.to_string())));
+    command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn start(project: &Project, size: usize, args: &[&str]) -> Vec<Child> {
+    let port = free_port();
+    (0..size).map(|number| rank(project, number, size, port, args).spawn().unwrap()).collect()
+}
+
+/// How each rank ended, and what it wrote to stderr.
+fn ends(ranks: Vec<Child>) -> Vec<(ExitStatus, String)> {
+    let ends = ranks.into_iter().map(|child| std::thread::spawn(|| child.wait_with_output().unwrap()));
+    let ends: Vec<_> = ends.collect();
+    ends.into_iter().map(|end| end.join().unwrap()).map(|output| (output.status, stderr(&output))).collect()
+}
+
+fn succeed(project: &Project, size: usize, args: &[&str]) -> Vec<String> {
+    let ends = ends(start(project, size, args));
+    for (number, (status, said)) in ends.iter().enumerate() {
+        assert!(status.success(), "rank {number} of {size}: {said}");
+    }
+    ends.into_iter().map(|(_, said)| said).collect()
+}
+
+/// The metrics of a run that do not depend on a clock or on the ranks.
+fn metrics(project: &Project, run: &str) -> Vec<Map<String, Value>> {
+    let mut steps = project.metrics(run);
+    steps.iter_mut().for_each(|step| step.retain(|name, _| !name.starts_with("ranks/")));
+    steps
+}
+
+fn assert_close(one: &[Map<String, Value>], other: &[Map<String, Value>], what: &str) {
+    assert_eq!(one.len(), other.len(), "{what}");
+    for (one, other) in one.iter().zip(other) {
+        assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>(), "{what}");
+        for (name, value) in one {
+            let (value, found) = (value.as_f64().unwrap_or(0.0), other[name].as_f64().unwrap_or(0.0));
+            assert!((value - found).abs() <= 1e-3 * value.abs().max(1e-2), "{what}: {name} {value} {found} in {one:?}");
+        }
+    }
+}
+
+/// How often each sample is in a run's trajectories, by `STEP.GROUP.SAMPLE`.
+fn samples(project: &Project, run: &str) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(project.path(run).join("trajectories")).unwrap() {
+        for line in lines(&entry.unwrap().path()) {
+            *found.entry(line["id"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    found
+}
+
+fn weights(project: &Project, run: &str) -> Vec<u8> {
+    std::fs::read(project.path(run).join("checkpoints/step-000006/model.safetensors")).unwrap()
+}
+
+#[test]
+fn several_ranks_are_one_run() {
+    let project = Project::new();
+    let args = |name: &'static str| ["train", "-c", "train.toml", "--set", name];
+    succeed(&project, 1, &args("log.name=one"));
+    let one = metrics(&project, "runs/one");
+    assert!(one[1..].iter().any(|step| step["grad_norm"].as_f64().unwrap() > 0.0), "nothing was learned from");
+    // 4 groups a step: with 5 ranks, one has nothing.
+    for (size, name, run) in [(2, "log.name=two", "runs/two"), (5, "log.name=five", "runs/five")] {
+        let said = succeed(&project, size, &args(name));
+        assert!(said[0].contains(&format!("{size} ranks")), "{}", said[0]);
+        assert!(said[1..].iter().all(|said| !said.contains("step ")), "{said:?}");
+        assert_close(&one, &metrics(&project, run), run);
+        assert_eq!(samples(&project, run), samples(&project, "runs/one"));
+        assert!(project.path(run).join("trajectories/step-000001.rank-1.jsonl").exists());
+        let replayed = project.succeed(&["replay", run, "--json"]);
+        let replayed: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+        assert_eq!((replayed["samples"].as_u64(), replayed["different"].as_u64()), (Some(96), Some(0)));
+    }
+    assert_eq!(project.metrics("runs/two")[1]["ranks/size"], 2);
+    succeed(&project, 2, &args("log.name=two"));
+    assert_eq!(metrics(&project, "runs/two-2"), metrics(&project, "runs/two"));
+    assert!(weights(&project, "runs/two-2") == weights(&project, "runs/two"), "the weights differ");
+}
+
+#[test]
+fn ranks_share_an_asynchronous_schedule_by_load() {
+    let project = Project::new();
+    let args = [
+        "train",
+        "-c",
+        "train.toml",
+        "--set",
+        "ranks.share=\"load\"",
+        "--set",
+        "ranks.groups_at_once=1",
+        "--set",
+        "schedule.max_staleness=2",
+        "--set",
+        "schedule.stream=true",
+        "--set",
+        "schedule.partial_rollout=true",
+    ];
+    succeed(&project, 3, &args);
+    let steps = metrics(&project, "runs/run");
+    assert_eq!(steps.len(), 7);
+    // Each group is trained on once, and nothing that was drawn is lost.
+    let samples = samples(&project, "runs/run");
+    assert!(samples.len() == 96 && samples.values().all(|times| *times == 1), "{samples:?}");
+}
+
+#[test]
+fn every_rank_helps_with_a_critic_a_reference_and_supervised_steps() {
+    let project = Project::new();
+    let critic = ["--set", "train.algorithm=\"gae\"", "--set", "train.kl_reward={}", "--set", "train.critic={}"];
+    let train = |name: &'static str| [&["train", "-c", "train.toml", "--set", name][..], &critic].concat();
+    let sft = |name: &'static str| vec!["sft", "-c", "sft.toml", "--set", name];
+    for (one, two, runs) in [
+        (train("log.name=critic"), train("log.name=critics"), ["runs/critic", "runs/critics"]),
+        (sft("log.name=sft"), sft("log.name=sfts"), ["runs/sft", "runs/sfts"]),
+    ] {
+        succeed(&project, 1, &one);
+        succeed(&project, 2, &two);
+        assert_close(&metrics(&project, runs[0]), &metrics(&project, runs[1]), runs[1]);
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_the_others_and_any_number_of_ranks_resumes() {
+    let project = Project::new();
+    let args = ["train", "-c", "train.toml", "--set", "train.steps=400", "--set", "schedule.max_staleness=1"];
+    let mut ranks = start(&project, 3, &args);
+    while lines(&project.path("runs/run/metrics.jsonl")).len() < 6 {
+        assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let killed = ranks[1].id();
+    ranks[1].kill().unwrap();
+    let start = Instant::now();
+    let ends = ends(ranks);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    for (status, said) in [&ends[0], &ends[2]] {
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("rank 1 (process {killed} on ")), "{said}");
+    }
+    let steps = lines(&project.path("runs/run/metrics.jsonl")).len() + 3;
+    let more = ["train", "-c", "train.toml", "--resume", "--set", "schedule.max_staleness=1", "--set"];
+    succeed(&project, 2, &[&more[..], &[&format!("train.steps={steps}")]].concat());
+    let found: Vec<u64> = project.metrics("runs/run").iter().map(|step| step["step"].as_u64().unwrap()).collect();
+    assert_eq!(found, (0..=steps as u64).collect::<Vec<_>>());
+    let twice: Vec<_> = samples(&project, "runs/run").into_iter().filter(|(_, times)| *times > 1).collect();
+    assert!(twice.is_empty(), "samples that are there twice: {twice:?}");
+    project.succeed(&["replay", "runs/run"]);
+}
+
+#[test]
+fn a_rank_with_another_configuration_is_refused_by_name() {
+    let project = Project::new();
+    let port = free_port();
+    let args = ["train", "-c", "train.toml"];
+    let other = [&args[..], &["--set", "train.learning_rate=0.5"]].concat();
+    let ranks =
+        vec![rank(&project, 0, 2, port, &args).spawn().unwrap(), rank(&project, 1, 2, port, &other).spawn().unwrap()];
+    for (status, said) in ends(ranks) {
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains("rank 1 (process ") && said.contains("train.learning_rate"), "{said}");
+    }
+    assert!(!project.path("runs").exists(), "a run began");
+    for (_, said) in ends(start(&project, 2, &["dpo", "-c", "train.toml"])) {
+        assert!(!said.is_empty());
+    }
+}
+
+#[test]
+fn a_signal_to_one_rank_ends_all_after_the_step() {
+    let project = Project::new();
+    let mut ranks = start(&project, 2, &["train", "-c", "train.toml", "--set", "train.steps=4000"]);
+    while lines(&project.path("runs/run/metrics.jsonl")).len() < 3 {
+        assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Command::new("kill").args(["-INT", &ranks[1].id().to_string()]).status().unwrap();
+    let ends = ends(ranks);
+    assert!(ends.iter().all(|(status, _)| status.code() == Some(130)), "{ends:?}");
+    assert!(ends[0].1.contains("stopped after step ") && !ends[1].1.contains("stopped after"), "{ends:?}");
+}

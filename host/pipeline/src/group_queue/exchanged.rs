@@ -1,0 +1,212 @@
+//! The groups of a queue among several ranks: each rank draws and scores some, and all learn of those that are whole.
+
+use super::{GroupQueue, SampleState, StartedGroup, StartedSample};
+use crate::config::{RanksTable, Share};
+use crate::error::Result;
+use crate::ranks::{Ranks, unreadable};
+use crate::samples_in_flight::SampleKey;
+use gavel_data::{Member, Sample, Task};
+use gavel_runs::{QueuedGroup, QueuedSample};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How many groups became whole on all ranks together.
+const WHOLE: &str = "whole";
+/// How many groups ranks took to draw, if they share by load.
+const TAKEN: &str = "taken";
+
+/// What a rank knows of its share of the groups.
+pub(crate) struct GroupShare {
+    pub(super) ranks: Ranks,
+    share: Share,
+    /// The most groups that this rank draws at once, with shares by load.
+    most_at_once: usize,
+    /// The first draw that ranks take by load.
+    first: u64,
+    /// The draw that this rank took before it was started.
+    ticket: Option<u64>,
+    /// The draws whose groups are whole here, and that the others do not know yet.
+    ended: Vec<u64>,
+    /// How many groups all ranks know to be whole since this process began.
+    known: i64,
+    /// Whether any rank may have responses under way.
+    pub(super) is_drawing: bool,
+}
+
+impl GroupShare {
+    /// The share of a rank in a run that may have `room` groups under way, and whose engine decodes `at_once` of them.
+    pub(crate) fn new(ranks: Ranks, table: &RanksTable, room: usize, at_once: usize) -> Self {
+        let even = room.div_ceil(ranks.size()).min(at_once).max(1);
+        let most_at_once = table.groups_at_once.unwrap_or(even);
+        Self {
+            ranks,
+            share: table.share,
+            most_at_once,
+            first: 0,
+            ticket: None,
+            ended: Vec::new(),
+            known: 0,
+            is_drawing: false,
+        }
+    }
+
+    /// Whether this rank draws the group, without asking the others.
+    pub(super) fn is_dealt(&self, draw: u64) -> bool {
+        self.ranks.is_dealt(draw)
+    }
+
+    pub(super) fn is_by_load(&self) -> bool {
+        self.ranks.are_several() && self.share == Share::Load
+    }
+
+    /// Notes that ranks take the draws from `draw` on by load.
+    pub(super) fn begin(&mut self, draw: u64) {
+        self.first = draw;
+    }
+
+    /// Tells the other ranks that one more group is whole, of which they will learn.
+    pub(super) fn end(&mut self, draw: u64) -> Result<()> {
+        self.ended.push(draw);
+        self.ranks.count(WHOLE, 1)?;
+        Ok(())
+    }
+}
+
+/// Waits until `wanted` more groups are whole on all ranks together.
+pub(super) async fn until_whole(ranks: Ranks, known: i64, wanted: usize) -> Result<()> {
+    ranks.until_counted(WHOLE, known + wanted as i64).await
+}
+
+/// A sample with its outcome; nothing if it has none.
+pub(crate) fn member(task: &Arc<Task>, sample: QueuedSample) -> Option<Member> {
+    let QueuedSample { index, trajectories, answer, outcome, .. } = sample;
+    let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
+    Some(Member { sample, outcome: outcome?, advantage: None })
+}
+
+/// A sample as ranks exchange it.
+pub(crate) fn queued(member: &Member, retry: u32) -> QueuedSample {
+    QueuedSample {
+        index: member.sample.index,
+        retry,
+        trajectories: member.sample.trajectories.clone(),
+        answer: member.sample.answer.clone(),
+        outcome: Some(member.outcome.clone()),
+    }
+}
+
+/// Groups as bytes.
+pub(crate) fn written(groups: &[QueuedGroup]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A vector takes all bytes.
+    let _ = QueuedGroup::write_all(groups, &mut bytes);
+    bytes
+}
+
+/// The groups that the rank `rank` has written.
+pub(crate) fn read(rank: usize, bytes: &[u8]) -> Result<Vec<QueuedGroup>> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| QueuedGroup::read(line).map_err(|what| unreadable(rank, what))).collect()
+}
+
+impl GroupQueue {
+    /// Whether any rank may have responses under way: whoever asks gets the same answer on all ranks.
+    pub(crate) fn is_drawing_anywhere(&self) -> bool {
+        if self.share.ranks.are_several() { self.share.is_drawing } else { self.is_drawing() }
+    }
+
+    /// How many groups are not known to be whole.
+    pub(crate) fn missing(&self) -> usize {
+        self.groups.len() - self.whole.len()
+    }
+
+    pub(super) fn known_whole(&self) -> i64 {
+        self.share.known
+    }
+
+    /// A group that another rank draws, or that no rank has taken yet.
+    pub(super) fn group_elsewhere(&mut self, draw: u64, version: u64) -> StartedGroup {
+        StartedGroup { is_here: false, samples: Vec::new(), ..self.new_group(draw, version) }
+    }
+
+    /// Takes groups that no rank draws yet, as long as this rank has room.
+    pub(super) async fn take_more(&mut self) -> Result<()> {
+        if !self.share.is_by_load() {
+            return Ok(());
+        }
+        let mut samples = Vec::new();
+        let is_drawn =
+            |group: &StartedGroup| group.samples.iter().any(|sample| matches!(sample.state, SampleState::Drawing(_)));
+        let mut drawn = self.groups.values().filter(|group| is_drawn(group)).count();
+        while drawn < self.share.most_at_once {
+            let draw = match self.share.ticket.take() {
+                Some(draw) => draw,
+                None => self.share.first + (self.share.ranks.count(TAKEN, 1)? - 1) as u64,
+            };
+            if draw >= self.next {
+                self.share.ticket = Some(draw);
+                break;
+            }
+            let Some(version) = self.groups.get(&draw).map(|group| group.version) else { continue };
+            let group = self.new_group(draw, version);
+            self.groups.insert(draw, group);
+            samples.extend((0..self.numbering.samples()).map(|index| SampleKey { draw, index }));
+            drawn += 1;
+        }
+        if samples.is_empty() { Ok(()) } else { self.draw(samples).await }
+    }
+
+    /// Tells the other ranks which groups became whole here, and learns which did there. All ranks call this.
+    pub(super) async fn exchange(&mut self) -> Result<()> {
+        let ended = std::mem::take(&mut self.share.ended);
+        let groups: Vec<QueuedGroup> = ended.iter().filter_map(|draw| self.stored_group(*draw)).collect();
+        let own = [&[u8::from(self.is_drawing())], &*written(&groups)].concat();
+        let ranks = self.share.ranks.clone();
+        let all = self.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
+        self.share.is_drawing = false;
+        for (rank, bytes) in all.iter().enumerate() {
+            let (is_drawing, groups) = bytes.split_first().ok_or_else(|| unreadable(rank, "nothing"))?;
+            self.share.is_drawing |= *is_drawing == 1;
+            for group in read(rank, groups)? {
+                self.learn(group);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a group is whole.
+    fn learn(&mut self, QueuedGroup { draw, samples, .. }: QueuedGroup) {
+        let Some(group) = self.groups.get_mut(&draw) else { return };
+        if !group.is_here {
+            let task = &self.prompts[group.row].task;
+            let done = |sample: QueuedSample| {
+                let retry = sample.retry;
+                let state = SampleState::Done(Box::new(member(task, sample)?));
+                Some(StartedSample { retry, since: Instant::now(), state })
+            };
+            group.samples = samples.into_iter().filter_map(done).collect();
+        }
+        self.whole.push_back(draw);
+        self.share.known += 1;
+    }
+
+    /// The groups as a checkpoint keeps them, on rank 0. All ranks call this.
+    pub(crate) async fn stored_by_all(&mut self) -> Result<Vec<QueuedGroup>> {
+        let mut stored: BTreeMap<u64, QueuedGroup> =
+            self.stored().into_iter().map(|group| (group.draw, group)).collect();
+        if !self.share.ranks.are_several() {
+            return Ok(stored.into_values().collect());
+        }
+        let is_own = |group: &&QueuedGroup| {
+            self.groups.get(&group.draw).is_some_and(|started| started.is_here) && !self.whole.contains(&group.draw)
+        };
+        let own: Vec<QueuedGroup> = stored.values().filter(is_own).cloned().collect();
+        let (ranks, own) = (self.share.ranks.clone(), written(&own));
+        let all = self.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
+        for (rank, bytes) in all.iter().enumerate() {
+            stored.extend(read(rank, bytes)?.into_iter().map(|group| (group.draw, group)));
+        }
+        Ok(stored.into_values().collect())
+    }
+}

@@ -1,0 +1,196 @@
+//! The ranks of a run, as its schedule sees them: each draws and scores a share of the groups, and then all know all
+//! groups. What follows from them is computed alike by all, except for what takes long, which they share again.
+
+use crate::error::{PipelineError, Result};
+use gavel_scoring::recording::PluginSet;
+use gavel_torch::peers::{Peers, PeersError};
+use gavel_train::{Experience, shares};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::ops::Range;
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// The ranks of a run, seen from one of them. A clone is the same rank.
+#[derive(Clone)]
+pub(crate) struct Ranks {
+    peers: Peers,
+}
+
+impl Ranks {
+    pub(crate) fn new(peers: Peers) -> Self {
+        Self { peers }
+    }
+
+    /// A run of one process.
+    pub(crate) fn alone() -> Self {
+        Self::new(Peers::alone())
+    }
+
+    pub(crate) fn peers(&self) -> Peers {
+        self.peers.clone()
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.peers.rank()
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.peers.size()
+    }
+
+    /// Whether this is the rank that records what belongs to all.
+    pub(crate) fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    pub(crate) fn are_several(&self) -> bool {
+        self.size() > 1
+    }
+
+    /// Whether this rank draws the group of this number if groups are dealt out.
+    pub(crate) fn is_dealt(&self, number: u64) -> bool {
+        number % self.size() as u64 == self.rank() as u64
+    }
+
+    /// The rows of a mini-batch that this rank computes: about as many tokens as the others.
+    pub(crate) fn own_rows(&self, rows: Vec<Experience>) -> Vec<Experience> {
+        let share = self.own(rows.iter().map(|row| (&*row.prompt, row.response.len())));
+        rows.into_iter().skip(share.start).take(share.len()).collect()
+    }
+
+    /// The share of this rank in rows, each a prompt and the number of tokens after it.
+    pub(crate) fn own<'a>(&self, rows: impl IntoIterator<Item = (&'a [u32], usize)>) -> Range<usize> {
+        shares(rows, self.size()).swap_remove(self.rank())
+    }
+
+    /// What each rank gives, in their order. All ranks call this at the same place of the run, and it waits for them.
+    ///
+    /// # Errors
+    /// A rank is gone.
+    pub(crate) fn exchange_bytes(&self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        match self.are_several() {
+            true => Ok(self.peers.gather(&own)?),
+            false => Ok(vec![own]),
+        }
+    }
+
+    /// The same without blocking this thread.
+    pub(crate) async fn exchange_bytes_beside(&self, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        let ranks = self.clone();
+        let exchanged = tokio::task::spawn_blocking(move || ranks.exchange_bytes(own)).await;
+        exchanged
+            .unwrap_or_else(|_| Err(PipelineError::Stopped("the exchange with the other ranks was stopped".into())))
+    }
+
+    /// The values of all ranks, in their order.
+    ///
+    /// # Errors
+    /// As [`exchange_bytes`](Self::exchange_bytes).
+    pub(crate) fn exchange<T: Serialize + DeserializeOwned>(&self, own: &T) -> Result<Vec<T>> {
+        let own = serde_json::to_vec(own).map_err(|error| unreadable(self.rank(), error))?;
+        let all = self.exchange_bytes(own)?;
+        let read =
+            |(rank, bytes): (usize, &Vec<u8>)| serde_json::from_slice(bytes).map_err(|error| unreadable(rank, error));
+        all.iter().enumerate().map(read).collect()
+    }
+
+    /// The value of rank 0.
+    ///
+    /// # Errors
+    /// As [`exchange_bytes`](Self::exchange_bytes).
+    pub(crate) fn of_first<T: Serialize + DeserializeOwned>(&self, own: Option<T>) -> Result<Option<T>> {
+        Ok(self.exchange(&own)?.swap_remove(0))
+    }
+
+    /// Adds to a number that all ranks share, and returns it.
+    ///
+    /// # Errors
+    /// A rank is gone.
+    pub(crate) fn count(&self, name: &str, more: i64) -> Result<i64> {
+        Ok(self.peers.count(name, more)?)
+    }
+
+    /// Waits until a number that all ranks share is at least `enough`.
+    ///
+    /// # Errors
+    /// A rank is gone.
+    pub(crate) async fn until_counted(&self, name: &str, enough: i64) -> Result<()> {
+        // So that the store has about a thousand questions a second, however many ranks there are.
+        let pause = Duration::from_millis(5) + self.size() as u32 * Duration::from_millis(1);
+        loop {
+            if let Some(gone) = self.peers.failure() {
+                return Err(gone.into());
+            }
+            if self.count(name, 0)? >= enough {
+                return Ok(());
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Refuses ranks that would compute something else, by name.
+    ///
+    /// # Errors
+    /// A rank differs from rank 0, or is gone.
+    pub(crate) fn agree(&self, terms: &[(String, String)]) -> Result<()> {
+        let terms: Vec<(&str, &str)> = terms.iter().map(|(what, value)| (what.as_str(), value.as_str())).collect();
+        Ok(self.peers.agree(&terms)?)
+    }
+}
+
+pub(crate) fn unreadable(rank: usize, what: impl std::fmt::Display) -> PipelineError {
+    PipelineError::Stopped(format!("rank {rank} sent what cannot be read: {what}"))
+}
+
+impl From<PeersError> for PipelineError {
+    fn from(error: PeersError) -> Self {
+        Self::Ranks(error)
+    }
+}
+
+/// Refuses ranks that run another gavel, another configuration or other plugins.
+///
+/// # Errors
+/// A rank differs from rank 0; it is named, and what differs.
+pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> Result<()> {
+    if !ranks.are_several() {
+        return Ok(());
+    }
+    let mut terms = vec![("gavel".to_owned(), executable())];
+    let config: Table = config.parse().unwrap_or_default();
+    // How much of its machine a rank may use is its own matter.
+    for (key, value) in config.iter().filter(|(key, _)| *key != "resources") {
+        flatten(key, value, &mut terms);
+    }
+    terms.extend(plugins.plugins.iter().map(|plugin| (format!("plugin {}", plugin.name), hash(plugin))));
+    terms.push(("agent and tools".to_owned(), hash(&plugins.actors)));
+    terms.push(("programs".to_owned(), hash(&plugins.programs)));
+    ranks.agree(&terms)
+}
+
+/// The keys of a configuration below `key`, with their values.
+fn flatten(key: &str, value: &Value, terms: &mut Vec<(String, String)>) {
+    match value {
+        Value::Table(table) => {
+            table.iter().for_each(|(name, value)| flatten(&format!("{key}.{name}"), value, terms));
+        }
+        value => terms.push((key.to_owned(), value.to_string())),
+    }
+}
+
+fn hash(value: &impl Serialize) -> String {
+    blake3::hash(&serde_json::to_vec(value).unwrap_or_default()).to_hex()[..16].to_owned()
+}
+
+/// The version of this program, and the hash of its file.
+fn executable() -> String {
+    let mut hasher = blake3::Hasher::new();
+    let file = std::env::current_exe().and_then(File::open);
+    let hash = match file.map(|file| hasher.update_reader(file).map(|hasher| hasher.finalize())) {
+        Ok(Ok(hash)) => hash.to_hex()[..16].to_owned(),
+        _ => "unknown".to_owned(),
+    };
+    format!("{} ({hash})", env!("CARGO_PKG_VERSION"))
+}
