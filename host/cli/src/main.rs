@@ -100,6 +100,8 @@ fn parse() -> Cli {
 
 fn main() -> ExitCode {
     let cli = parse();
+    #[cfg(feature = "train")]
+    let cli = Cli { log_level: train::log_level(cli.log_level), ..cli };
     terminal::start_log(&cli.log_level);
     match std::env::current_exe() {
         Ok(gavel) => compile_with(gavel),

@@ -27,6 +27,10 @@ pub fn quiet_openmp() -> Result<()> {
     if std::env::var_os("GOMP_SPINCOUNT").is_none() {
         again.env("GOMP_SPINCOUNT", "20000");
     }
+    // libtorch's warnings about connections, with their stacks: gavel has messages of its own.
+    if std::env::var_os("TORCH_CPP_LOG_LEVEL").is_none() {
+        again.env("TORCH_CPP_LOG_LEVEL", "ERROR");
+    }
     let error = again.exec();
     Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")
 }

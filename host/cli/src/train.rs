@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use gavel_data::OutcomeKind;
 use gavel_pipeline::config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
-use gavel_torch::peers::Peers;
+use gavel_torch::peers::{Peers, Rendezvous};
 use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::emulate_default_handler;
@@ -81,6 +81,7 @@ impl RunArgs {
     fn start(&self) -> Start {
         match self.resume || self.resume_from.is_some() {
             true => Start::Resume { from: self.resume_from, allow_changed_plugins: self.allow_changed_plugins },
+            false if is_again() => Start::Again,
             false => Start::New,
         }
     }
@@ -166,6 +167,19 @@ pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
         alone(peers)?;
         gavel_pipeline::dpo(&config, start, control)
     })
+}
+
+/// Whether torchrun has started the ranks again, after one has died.
+fn is_again() -> bool {
+    matches!(Rendezvous::from_environment(), Ok(Some(rank)) if rank.attempt > 0)
+}
+
+/// The level to log at. What all ranks do alike is told by the first of them alone.
+pub fn log_level(asked: String) -> String {
+    match Rendezvous::from_environment() {
+        Ok(Some(rank)) if rank.rank > 0 && asked == "info" => "warn".to_owned(),
+        _ => asked,
+    }
 }
 
 /// Refuses several ranks for a command that runs in one process.

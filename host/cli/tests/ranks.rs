@@ -165,10 +165,16 @@ fn a_rank_that_is_killed_ends_the_others_and_any_number_of_ranks_resumes() {
         assert!(said.contains(&format!("rank 1 (process {killed} on ")), "{said}");
     }
     let steps = lines(&project.path("runs/run/metrics.jsonl")).len() + 3;
-    let more = ["train", "-c", "train.toml", "--resume", "--set", "schedule.max_staleness=1", "--set"];
-    succeed(&project, 2, &[&more[..], &[&format!("train.steps={steps}")]].concat());
+    let (port, steps) = (free_port(), format!("train.steps={steps}"));
+    let args = [&args[..3], &["--set", &steps, "--set", "schedule.max_staleness=1"]].concat();
+    // As torchrun starts them again.
+    let again = |number| rank(&project, number, 2, port, &args).env("TORCHELASTIC_RESTART_COUNT", "1").spawn().unwrap();
+    for (status, said) in self::ends(vec![again(0), again(1)]) {
+        assert!(status.success(), "{said}");
+    }
+    let steps = steps.split('=').next_back().unwrap().parse::<u64>().unwrap();
     let found: Vec<u64> = project.metrics("runs/run").iter().map(|step| step["step"].as_u64().unwrap()).collect();
-    assert_eq!(found, (0..=steps as u64).collect::<Vec<_>>());
+    assert_eq!(found, (0..=steps).collect::<Vec<_>>());
     let twice: Vec<_> = samples(&project, "runs/run").into_iter().filter(|(_, times)| *times > 1).collect();
     assert!(twice.is_empty(), "samples that are there twice: {twice:?}");
     project.succeed(&["replay", "runs/run"]);
@@ -204,4 +210,90 @@ fn a_signal_to_one_rank_ends_all_after_the_step() {
     let ends = ends(ranks);
     assert!(ends.iter().all(|(status, _)| status.code() == Some(130)), "{ends:?}");
     assert!(ends[0].1.contains("stopped after step ") && !ends[1].1.contains("stopped after"), "{ends:?}");
+}
+
+#[test]
+fn a_rank_that_pauses_for_a_while_changes_nothing() {
+    let project = Project::new();
+    let args = |name: &'static str| ["train", "-c", "train.toml", "--set", "train.steps=60", "--set", name];
+    succeed(&project, 2, &args("log.name=steady"));
+    let mut ranks = start(&project, 2, &args("log.name=paused"));
+    for steps in [3, 6] {
+        while lines(&project.path("runs/paused/metrics.jsonl")).len() < steps {
+            assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let signal = |name: &str| Command::new("kill").args([name, &ranks[1].id().to_string()]).status().unwrap();
+        signal("-STOP");
+        std::thread::sleep(Duration::from_secs(2));
+        signal("-CONT");
+    }
+    let ends = ends(ranks);
+    assert!(ends.iter().all(|(status, _)| status.success()), "{ends:?}");
+    assert_eq!(metrics(&project, "runs/paused"), metrics(&project, "runs/steady"));
+}
+
+/// Two network namespaces, as two machines with a cable.
+struct Machines([&'static str; 2]);
+
+impl Machines {
+    /// Nothing where a process may not make them.
+    fn new() -> Option<Self> {
+        let machines = Self(["gavel-test-a", "gavel-test-b"]);
+        let [a, b] = machines.0;
+        machines.ip(&["netns", "add", a])?;
+        machines.ip(&["netns", "add", b])?;
+        machines.ip(&["-n", a, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", b])?;
+        for (machine, address) in [(a, "10.77.0.1/24"), (b, "10.77.0.2/24")] {
+            machines.ip(&["-n", machine, "addr", "add", address, "dev", "cable"])?;
+            machines.ip(&["-n", machine, "link", "set", "cable", "up"])?;
+            machines.ip(&["-n", machine, "link", "set", "lo", "up"])?;
+        }
+        Some(machines)
+    }
+
+    fn ip(&self, args: &[&str]) -> Option<()> {
+        Command::new("ip").args(args).output().ok()?.status.success().then_some(())
+    }
+
+    fn start(&self, project: &Project, number: usize, args: &[&str]) -> Child {
+        let inner = rank(project, number, 2, 29500, args);
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.0[number]]).arg(inner.get_program()).args(inner.get_args());
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("MASTER_ADDR", "10.77.0.1").env("GLOO_SOCKET_IFNAME", "cable").env("LOCAL_RANK", "0");
+        command.current_dir(project.path("")).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for machine in self.0 {
+            let _ = self.ip(&["netns", "del", machine]);
+        }
+    }
+}
+
+#[test]
+fn a_cut_between_two_machines_ends_both_sides() {
+    let Some(machines) = Machines::new() else {
+        eprintln!("skipped: network namespaces need root and iproute2");
+        return;
+    };
+    let project = Project::new();
+    let args = ["train", "-c", "train.toml", "--set", "train.steps=100000"];
+    let mut ranks: Vec<Child> = (0..2).map(|number| machines.start(&project, number, &args)).collect();
+    while lines(&project.path("runs/run/metrics.jsonl")).len() < 5 {
+        assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    machines.ip(&["-n", machines.0[1], "link", "set", "cable", "down"]).unwrap();
+    let start = Instant::now();
+    let ends = ends(ranks);
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+    for ((status, said), other) in ends.iter().zip([1, 0]) {
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("rank {other} (process ")) && said.contains(" is gone: "), "{said}");
+    }
 }

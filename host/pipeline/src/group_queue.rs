@@ -359,7 +359,7 @@ impl GroupQueue {
         };
         let mut again: Vec<usize> = (0..group.samples.len()).filter(|index| again(&group.samples[*index])).collect();
         if again.is_empty() && self.share.ranks.are_several() {
-            return self.share.end(draw);
+            return self.share.end(draw).await;
         }
         if again.is_empty() {
             self.whole.push_back(draw);

@@ -87,6 +87,9 @@ pub enum Start {
         /// Whether the run may continue with changed plugins.
         allow_changed_plugins: bool,
     },
+    /// A run whose ranks were started again, as torchrun does it after one has died: it continues from its last
+    /// checkpoint, or begins if it has none.
+    Again,
 }
 
 /// The results of a run.

@@ -10,7 +10,11 @@ use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::ops::Range;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use toml::{Table, Value};
+
+/// How often a rank that waits looks whether the others are alive.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The ranks of a run, seen from one of them. A clone is the same rank.
 #[derive(Clone)]
@@ -108,22 +112,35 @@ impl Ranks {
     ///
     /// # Errors
     /// A rank is gone.
-    pub(crate) fn count(&self, name: &str, more: i64) -> Result<i64> {
-        Ok(self.peers.count(name, more)?)
+    pub(crate) async fn count(&self, name: &'static str, more: i64) -> Result<i64> {
+        let (send, mut counted) = oneshot::channel();
+        let peers = self.peers.clone();
+        // A thread of its own, which nobody waits for: where the network is cut it hears nothing for minutes.
+        std::thread::spawn(move || drop(send.send(peers.count(name, more))));
+        loop {
+            match tokio::time::timeout(LOOK, &mut counted).await {
+                Ok(Ok(counted)) => return Ok(counted?),
+                Ok(Err(_)) => return Err(PipelineError::Stopped("a thread that counts for all ranks ended".into())),
+                Err(_) => self.look()?,
+            }
+        }
+    }
+
+    /// Fails if a rank is gone.
+    fn look(&self) -> Result<()> {
+        self.peers.failure().map_or(Ok(()), |gone| Err(PipelineError::Ranks(gone)))
     }
 
     /// Waits until a number that all ranks share is at least `enough`.
     ///
     /// # Errors
     /// A rank is gone.
-    pub(crate) async fn until_counted(&self, name: &str, enough: i64) -> Result<()> {
+    pub(crate) async fn until_counted(&self, name: &'static str, enough: i64) -> Result<()> {
         // So that the store has about a thousand questions a second, however many ranks there are.
         let pause = Duration::from_millis(5) + self.size() as u32 * Duration::from_millis(1);
         loop {
-            if let Some(gone) = self.peers.failure() {
-                return Err(gone.into());
-            }
-            if self.count(name, 0)? >= enough {
+            self.look()?;
+            if self.count(name, 0).await? >= enough {
                 return Ok(());
             }
             tokio::time::sleep(pause).await;

@@ -7,7 +7,7 @@ use crate::logic::Logic;
 use crate::ranks::{Ranks, check_alike};
 use crate::recorder::Recorder;
 use gavel_plugin::Tape;
-use gavel_runs::{Checkpoints, QueuedGroup, RunFolder, State, layout};
+use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
 use gavel_scoring::Scorer;
 use gavel_scoring::recording::{Grouping, PluginSet, RecordingError, keep_plugin_set};
 use serde::Serialize;
@@ -44,6 +44,10 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     };
     let found = match start {
         Start::Resume { from, allow_changed_plugins } if ranks.is_first() => Some(find(from, allow_changed_plugins)?),
+        Start::Again if ranks.is_first() => match find(None, false) {
+            Err(PipelineError::Run(RunError::NoRun { .. } | RunError::NoCheckpoint { .. })) => None,
+            found => Some(found?),
+        },
         _ => None,
     };
     let named = found.as_ref().map(|found| (found.folder.path().to_owned(), found.checkpoint.1.step));

@@ -66,9 +66,9 @@ impl GroupShare {
     }
 
     /// Tells the other ranks that one more group is whole, of which they will learn.
-    pub(super) fn end(&mut self, draw: u64) -> Result<()> {
+    pub(super) async fn end(&mut self, draw: u64) -> Result<()> {
         self.ended.push(draw);
-        self.ranks.count(WHOLE, 1)?;
+        self.ranks.count(WHOLE, 1).await?;
         Ok(())
     }
 }
@@ -142,7 +142,7 @@ impl GroupQueue {
         while drawn < self.share.most_at_once {
             let draw = match self.share.ticket.take() {
                 Some(draw) => draw,
-                None => self.share.first + (self.share.ranks.count(TAKEN, 1)? - 1) as u64,
+                None => self.share.first + (self.share.ranks.count(TAKEN, 1).await? - 1) as u64,
             };
             if draw >= self.next {
                 self.share.ticket = Some(draw);
