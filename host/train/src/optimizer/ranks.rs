@@ -5,6 +5,7 @@ use super::AdamW;
 use super::sums::Sums;
 use crate::error::{Result, TrainError};
 use crate::ranks::told;
+use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use std::ops::Range;
@@ -36,19 +37,23 @@ impl AdamW {
         Ok(())
     }
 
-    /// Refuses parameters without a gradient.
-    pub(crate) fn check_gradients(&self) -> Result<()> {
+    /// Notes that a backward pass has completed the gradients of a part of the model: their sums begin.
+    ///
+    /// # Errors
+    /// One of its parameters has no gradient, or a rank is gone.
+    pub(crate) fn complete(&mut self, stage: Stage) -> Result<()> {
         for (name, parameter) in self.names.iter().zip(&self.parameters) {
-            if !parameter.f_grad()?.defined() {
+            if Stage::of(name) == stage && !parameter.f_grad()?.defined() {
                 return Err(TrainError::NoGradient { name: name.clone() });
             }
         }
-        Ok(())
+        self.begin_sums(stage)
     }
 
-    /// Begins the sums that were not begun yet. A gradient that this rank does not have counts as 0.
-    pub(crate) fn begin_sums(&mut self) -> Result<()> {
-        while let Some(bucket) = self.sums.upcoming() {
+    /// Begins the sums of the gradients that are complete after this part of the model, unless they have begun. A gradient
+    /// that this rank does not have counts as 0.
+    pub(crate) fn begin_sums(&mut self, after: Stage) -> Result<()> {
+        while let Some(bucket) = self.sums.upcoming().filter(|bucket| bucket.stage <= after) {
             let parameters: Vec<Tensor> =
                 bucket.parameters.iter().map(|&at| self.parameters[at].shallow_clone()).collect();
             let gradients = torch::bucket_gradients(&parameters)?;
@@ -67,7 +72,7 @@ impl AdamW {
         if self.peers.size() == 1 {
             return self.norm(&self.parameters);
         }
-        self.begin_sums()?;
+        self.begin_sums(Stage::Embedding)?;
         self.sums.finish()?;
         let own: Vec<Tensor> = self.of_rank(self.peers.rank());
         let (_, norms) = told(&self.peers, if own.is_empty() { Ok(0.0) } else { self.norm(&own) }, |norm| *norm)?;

@@ -12,7 +12,7 @@ pub(super) struct Bucket {
     pub owner: usize,
     pub parameters: Vec<usize>,
     /// The part of the model whose backward pass completes the last of them.
-    stage: Stage,
+    pub stage: Stage,
 }
 
 /// The sums of an update.
