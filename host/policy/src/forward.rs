@@ -100,6 +100,11 @@ impl<'a> PackedPass<'a> {
         Ok(Self { model, packed, rotation, masks: packed.masks(model.config(), model.kind())? })
     }
 
+    /// The output of a layer for `x`, `[tokens, hidden]`, or of the final norm, which comes after the last layer.
+    pub(crate) fn step(&self, index: usize, x: &Tensor) -> Result<Tensor> {
+        if index < self.model.layers.len() { self.layer(index, x) } else { self.model.normalise(x) }
+    }
+
     /// The output of a layer for `x`, `[tokens, hidden]`.
     pub(crate) fn layer(&self, index: usize, x: &Tensor) -> Result<Tensor> {
         let (config, layer) = (self.model.config(), &self.model.layers[index]);

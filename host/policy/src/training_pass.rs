@@ -6,23 +6,56 @@ use crate::error::{PolicyError, Result};
 use crate::forward::PackedPass;
 use crate::model::Model;
 use crate::packed::Packed;
+use gavel_torch::autograd::backward;
+use std::cmp::Reverse;
 use tch::Tensor;
+
+/// The parts of a model in the order in which a backward pass completes the gradients of their parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// What follows the layers: the final norm and the head.
+    Head,
+    /// A layer, the last one first.
+    Layer(Reverse<usize>),
+    /// The embedding, which may be the head too.
+    Embedding,
+}
+
+impl Stage {
+    /// The part that a parameter with this name belongs to.
+    pub fn of(name: &str) -> Self {
+        let layer = name.strip_prefix("model.layers.").and_then(|rest| rest.split('.').next()?.parse().ok());
+        match layer {
+            Some(layer) => Self::Layer(Reverse(layer)),
+            None if name.starts_with("model.embed_tokens.") => Self::Embedding,
+            None => Self::Head,
+        }
+    }
+}
 
 /// The forward pass over some rows. [`backward`](Self::backward) follows it.
 pub struct TrainingPass<'a> {
     /// `[tokens, hidden]`, a leaf that collects its gradient.
     hidden: Tensor,
-    memory: Memory<'a>,
+    pass: PackedPass<'a>,
+    memory: Memory,
 }
 
-/// The values that the backward pass needs.
-enum Memory<'a> {
-    /// Everything that was computed for these hidden states.
-    Everything(Tensor),
-    /// The input of each layer and of the final norm. The rest is computed
+/// The values that the backward pass needs, from the first layer to the final norm.
+enum Memory {
+    /// The embedded tokens, and everything that was computed for each of the steps after them.
+    Everything(Tensor, Vec<Step>),
+    /// The input of each step. The rest is computed
     /// again, layer by layer (Chen et al., "Training deep nets with sublinear
     /// memory cost", arXiv:1604.06174).
-    Inputs(PackedPass<'a>, Vec<Tensor>),
+    Inputs(Vec<Tensor>),
+}
+
+/// A layer, or the final norm, apart from the others.
+struct Step {
+    /// A leaf that collects its gradient, if something before it needs one.
+    input: Tensor,
+    output: Tensor,
 }
 
 impl<'a> TrainingPass<'a> {
@@ -30,19 +63,21 @@ impl<'a> TrainingPass<'a> {
     /// pass computes each layer again instead of keeping everything inside the
     /// layers, for about a third more work.
     pub fn new(model: &'a Model, packed: &'a Packed, checkpointing: bool) -> Result<Self> {
-        let (hidden, memory) = if checkpointing {
-            let _guard = tch::no_grad_guard();
-            let pass = PackedPass::new(model, packed)?;
-            let mut inputs = vec![model.embed(&packed.ids)?];
-            for layer in 0..model.layers.len() {
-                inputs.push(pass.layer(layer, &inputs[layer])?);
+        let pass = PackedPass::new(model, packed)?;
+        let _guard = if checkpointing { Some(tch::no_grad_guard()) } else { None };
+        let embedded = model.embed(&packed.ids)?;
+        let mut x = embedded.shallow_clone();
+        let (mut inputs, mut steps) = (Vec::new(), Vec::new());
+        for step in 0..=model.layers.len() {
+            let input = leaf(&x, x.requires_grad())?;
+            x = pass.step(step, &input)?;
+            match checkpointing {
+                true => inputs.push(input),
+                false => steps.push(Step { input, output: x.shallow_clone() }),
             }
-            (model.normalise(&inputs[model.layers.len()])?, Memory::Inputs(pass, inputs))
-        } else {
-            let hidden = model.hidden_packed(packed)?;
-            (hidden.f_detach()?, Memory::Everything(hidden))
-        };
-        Ok(Self { hidden: hidden.f_set_requires_grad(true)?, memory })
+        }
+        let memory = if checkpointing { Memory::Inputs(inputs) } else { Memory::Everything(embedded, steps) };
+        Ok(Self { hidden: leaf(&x, true)?, pass, memory })
     }
 
     /// The hidden states after the final norm, `[tokens, hidden]`. Call
@@ -58,36 +93,80 @@ impl<'a> TrainingPass<'a> {
     /// # Errors
     /// No loss over the hidden states went backward, or libtorch fails.
     pub fn backward(self) -> Result<()> {
-        let gradient = self.hidden.f_grad()?;
+        self.backward_in_stages(|_| Ok(()))
+    }
+
+    /// The same. `complete` is called as soon as the gradients of a part's parameters are complete, part by part.
+    ///
+    /// # Errors
+    /// As [`backward`](Self::backward), and those of `complete`.
+    pub fn backward_in_stages<E: From<PolicyError>>(
+        self,
+        mut complete: impl FnMut(Stage) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut gradient = self.hidden.f_grad().map_err(PolicyError::from)?;
         if !gradient.defined() {
-            return Err(PolicyError::Input("no loss over the hidden states went backward".into()));
+            return Err(PolicyError::Input("no loss over the hidden states went backward".into()).into());
         }
-        let (pass, mut inputs) = match self.memory {
-            Memory::Everything(hidden) => return from(&hidden, &gradient),
-            Memory::Inputs(pass, inputs) => (pass, inputs),
+        let stage = |step: usize| if step == self.pass.model.layers.len() { Stage::Head } else { layer(step) };
+        let embedded = match self.memory {
+            Memory::Everything(embedded, mut steps) => {
+                while let Some(Step { input, output }) = steps.pop() {
+                    gradient = through(&input, &output, &gradient)?;
+                    drop(output);
+                    complete(stage(steps.len()))?;
+                }
+                embedded
+            }
+            Memory::Inputs(mut inputs) => {
+                while let Some(input) = inputs.pop() {
+                    let step = inputs.len();
+                    let input = leaf(&input, true)?;
+                    gradient = through(&input, &self.pass.step(step, &input)?, &gradient)?;
+                    complete(stage(step))?;
+                }
+                self.pass.model.embed(&self.pass.packed.ids)?
+            }
         };
-        let mut gradient = match inputs.pop() {
-            Some(last) => again(&last, &gradient, |x| pass.model.normalise(x))?,
-            None => gradient,
-        };
-        while let Some(input) = inputs.pop() {
-            gradient = again(&input, &gradient, |x| pass.layer(inputs.len(), x))?;
-        }
-        let embedded = pass.model.embed(&pass.packed.ids)?;
         // The embedding may be frozen.
-        if embedded.requires_grad() { from(&embedded, &gradient) } else { Ok(()) }
+        if embedded.requires_grad() {
+            backward(&embedded, &gradient).map_err(PolicyError::from)?;
+        }
+        complete(Stage::Embedding)
     }
 }
 
-/// Runs the backward pass from `output`, whose gradient is known.
-fn from(output: &Tensor, gradient: &Tensor) -> Result<()> {
-    Ok(output.f_mul(gradient)?.f_sum(None)?.f_backward()?)
+fn layer(index: usize) -> Stage {
+    Stage::Layer(Reverse(index))
 }
 
-/// Runs `body` on `input` again and goes backward through it; gives the
-/// gradient of `input`.
-fn again(input: &Tensor, gradient: &Tensor, body: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let input = input.f_detach()?.f_set_requires_grad(true)?;
-    from(&body(&input)?, gradient)?;
+/// The tensor without what it was computed from.
+fn leaf(x: &Tensor, requires_grad: bool) -> Result<Tensor> {
+    Ok(x.f_detach()?.f_set_requires_grad(requires_grad)?)
+}
+
+/// Goes backward from `output`, whose gradient is known, to `input`. Gives the gradient of `input`, undefined if nothing
+/// before it needs one.
+fn through(input: &Tensor, output: &Tensor, gradient: &Tensor) -> Result<Tensor> {
+    if output.requires_grad() {
+        backward(output, gradient)?;
+    }
     Ok(input.f_grad()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_belongs_to_the_part_that_its_name_says() {
+        assert_eq!(Stage::of("model.embed_tokens.weight"), Stage::Embedding);
+        assert_eq!(Stage::of("model.layers.12.mlp.down_proj.lora_A"), layer(12));
+        for name in ["model.norm.weight", "lm_head.weight", "score.bias"] {
+            assert_eq!(Stage::of(name), Stage::Head, "{name}");
+        }
+        let mut order = [Stage::Embedding, layer(0), layer(10), layer(2), Stage::Head];
+        order.sort();
+        assert_eq!(order, [Stage::Head, layer(10), layer(2), layer(0), Stage::Embedding]);
+    }
 }

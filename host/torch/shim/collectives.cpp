@@ -24,6 +24,7 @@ struct Running {
   explicit Running(c10::intrusive_ptr<c10d::Work> work) : work(std::move(work)), end(std::make_shared<End>()) {
     this->work->getFuture()->addCallback([end = end](c10::ivalue::Future &) {
       std::lock_guard<std::mutex> lock(end->mutex);
+      end->time = std::chrono::steady_clock::now();
       end->reached = true;
       end->changed.notify_all();
     });
@@ -33,6 +34,7 @@ struct Running {
     std::mutex mutex;
     std::condition_variable changed;
     bool reached = false;
+    std::chrono::steady_clock::time_point time;
   };
 
   c10::intrusive_ptr<c10d::Work> work;
@@ -110,6 +112,16 @@ char *gavel_group_sum(Group *group, at::Tensor *tensor, Running **out) {
   });
 }
 
+// Only the tensor of the rank `to` has the sum afterwards; the others have no meaning.
+char *gavel_group_reduce(Group *group, at::Tensor *tensor, int to, Running **out) {
+  return guarded([&] {
+    std::vector<at::Tensor> tensors{*tensor};
+    c10d::ReduceOptions options;
+    options.rootRank = to;
+    *out = new Running((*group)->reduce(tensors, options));
+  });
+}
+
 char *gavel_group_broadcast(Group *group, at::Tensor *tensor, int from, Running **out) {
   return guarded([&] {
     std::vector<at::Tensor> tensors{*tensor};
@@ -124,13 +136,14 @@ char *gavel_group_gather(Group *group, at::Tensor *own, at::Tensor *all, Running
   return guarded([&] { *out = new Running((*group)->_allgather_base(*all, *own)); });
 }
 
-// Waits for at most `timeout_ms`; `done` says whether the operation has ended.
-char *gavel_running_wait(Running *running, int64_t timeout_ms, bool *done) {
+// Waits for at most `timeout_ms`; `done` says whether the operation has ended, and `ago_ns` how long ago.
+char *gavel_running_wait(Running *running, int64_t timeout_ms, bool *done, int64_t *ago_ns) {
   return guarded([&] {
     {
       auto &end = *running->end;
       std::unique_lock<std::mutex> lock(end.mutex);
       *done = end.changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return end.reached; });
+      *ago_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - end.time).count();
     }
     if (*done) running->work->wait();
   });

@@ -33,7 +33,7 @@ pub use advantage::{
     Advantage, AdvantageConfig, Estimator, RewardPart, RewardStatistics, Scale, ScoredGroup, ScoredSample,
     ScoredTrajectory,
 };
-pub use batch::{LongestRows, shares, tokens_per_chunk};
+pub use batch::{LongestRows, PaddedBatch, shares, tokens_per_chunk};
 pub use config::ConfigError;
 pub use critic::{ValueLossConfig, explained_variance};
 pub use error::{StateError, TrainError};

@@ -10,7 +10,7 @@ use crate::off_policy::{Correction, Ratios};
 use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::ranks::told;
 use crate::statistics::{ChunkSums, Statistics, Sums};
-use gavel_policy::{Model, Phase, TrainingPass};
+use gavel_policy::{Model, Phase, Stage, TrainingPass};
 use gavel_torch::peers::Peers;
 use std::path::Path;
 use tch::Tensor;
@@ -239,6 +239,10 @@ impl Trainer {
         backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
     ) -> Result<(Statistics, usize)> {
         let learned = self.learn(model, reference, batches, backward);
+        // The others wait for the sums of a rank without rows too, and of one that failed.
+        if let Err(error) = self.optimizer.begin_sums(Stage::Embedding) {
+            return Err(learned.err().unwrap_or(error));
+        }
         let (_, parts) = told(&self.peers, learned, |sums| (rows, sums.clone()))?;
         let rows = parts.iter().map(|(rows, _)| rows).sum();
         let sums: Vec<Sums> = parts.into_iter().map(|(_, sums)| sums).collect();
@@ -249,7 +253,8 @@ impl Trainer {
         Ok((Statistics::of_sums(&sums), tokens))
     }
 
-    /// The part of this rank: afterwards every parameter has its gradient, unless there was nothing to learn from.
+    /// The part of this rank: every parameter gets its gradient, unless there is nothing to learn from. During the last
+    /// backward pass, gradients are summed over the ranks as soon as they are complete.
     fn learn(
         &mut self,
         model: &Model,
@@ -259,18 +264,15 @@ impl Trainer {
     ) -> Result<Sums> {
         self.optimizer.zero_grad()?;
         let mut chunks = Vec::new();
-        let mut learn = |batch: &MicroBatch| {
+        let mut learn = |batch: &MicroBatch, is_last: bool| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
             let pass = TrainingPass::new(model, &batch.packed, self.checkpointing)?;
             chunks.extend(backward(batch, &States { policy: pass.hidden(), reference: frozen })?);
-            Ok(pass.backward()?)
+            pass.backward_in_stages(|stage| if is_last { self.optimizer.complete(stage) } else { Ok(()) })
         };
-        for batch in batches {
-            let tokens = batch.packed.tokens() as usize;
-            learn(batch).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
-        }
-        if !batches.is_empty() {
-            self.optimizer.check_gradients()?;
+        for (index, batch) in batches.iter().enumerate() {
+            let (tokens, is_last) = (batch.packed.tokens() as usize, index + 1 == batches.len());
+            learn(batch, is_last).map_err(|error: TrainError| error.during(Phase::MicroBatch { tokens }))?;
         }
         Sums::of_chunks(&chunks, batches.iter().map(|batch| batch.tokens.len()).sum())
     }

@@ -1,6 +1,6 @@
 use crate::parity::{checkpoints, load};
 use crate::{config, max_difference, model, row, tokens};
-use gavel_policy::{Device, Kind, Model, ModelConfig, Packed, PackedRow, Tensor, TrainingPass};
+use gavel_policy::{Device, Kind, Model, ModelConfig, Packed, PackedRow, PolicyError, Stage, Tensor, TrainingPass};
 
 /// Three prompts, of which one has four responses and one has two, and a separate row.
 fn rows() -> Vec<PackedRow> {
@@ -70,7 +70,22 @@ fn assert_pass(model: &Model, limit: f64) {
         let found = gradients(&|| {
             let pass = TrainingPass::new(model, &packed, checkpointing).unwrap();
             pass.hidden().split(20, 0).iter().for_each(|part| loss(part).backward());
-            pass.backward().unwrap();
+            let mut stages = Vec::new();
+            let mut complete = |stage| {
+                let of_stage = model.parameters().into_iter().filter(|(name, _)| Stage::of(name) == stage);
+                stages.push((stage, of_stage.map(|(_, parameter)| parameter.grad().copy()).collect::<Vec<_>>()));
+                Ok::<(), PolicyError>(())
+            };
+            pass.backward_in_stages(&mut complete).unwrap();
+            assert!(
+                stages.is_sorted_by_key(|(stage, _)| *stage)
+                    && stages.len() == model.config().num_hidden_layers as usize + 2
+            );
+            for (stage, then) in stages {
+                let now = model.parameters().into_iter().filter(|(name, _)| Stage::of(name) == stage);
+                let now: Vec<Tensor> = now.map(|(_, parameter)| parameter.grad()).collect();
+                assert!(now.iter().zip(&then).all(|(now, then)| now.equal(then)), "{stage:?} was not complete");
+            }
         });
         // The embedding is also the head, which is not used here.
         for (a, b) in plain.iter().zip(&found) {

@@ -34,6 +34,8 @@ unsafe extern "C" {
     ) -> *mut c_char;
     fn gavel_group_leave(group: *mut CGroup);
     fn gavel_group_sum(group: *mut CGroup, tensor: *const C_tensor, out: *mut *mut CRunning) -> *mut c_char;
+    fn gavel_group_reduce(group: *mut CGroup, tensor: *const C_tensor, to: i32, out: *mut *mut CRunning)
+    -> *mut c_char;
     fn gavel_group_broadcast(
         group: *mut CGroup,
         tensor: *const C_tensor,
@@ -46,7 +48,7 @@ unsafe extern "C" {
         all: *const C_tensor,
         out: *mut *mut CRunning,
     ) -> *mut c_char;
-    fn gavel_running_wait(running: *mut CRunning, timeout_ms: i64, done: *mut bool) -> *mut c_char;
+    fn gavel_running_wait(running: *mut CRunning, timeout_ms: i64, done: *mut bool, ago_ns: *mut i64) -> *mut c_char;
     fn gavel_running_free(running: *mut CRunning);
 }
 
@@ -82,12 +84,12 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Waits for some time, and returns whether the operation has ended.
-    pub fn wait(&self, time: Duration) -> Result<bool> {
-        let mut done = false;
-        // SAFETY: the operation is alive, and the result outlives the call.
-        checked(unsafe { gavel_running_wait(self.0, time.as_millis() as i64, &mut done) })?;
-        Ok(done)
+    /// Waits for some time, and returns how long ago the operation ended, if it has.
+    pub fn wait(&self, time: Duration) -> Result<Option<Duration>> {
+        let (mut done, mut ago) = (false, 0);
+        // SAFETY: the operation is alive, and the results outlive the call.
+        checked(unsafe { gavel_running_wait(self.0, time.as_millis() as i64, &mut done, &mut ago) })?;
+        Ok(done.then(|| Duration::from_nanos(ago.unsigned_abs())))
     }
 }
 
@@ -120,6 +122,13 @@ impl Group {
         check(tensor)?;
         // SAFETY: the group is open. The operation keeps the tensor's memory alive.
         begun(|out| unsafe { gavel_group_sum(self.0, tensor.as_ptr(), out) })
+    }
+
+    /// Begins to sum a tensor over all ranks. The rank `to` gets the sum in place; other tensors have no meaning then.
+    pub fn reduce(&self, tensor: &Tensor, to: usize) -> Result<Running> {
+        check(tensor)?;
+        // SAFETY: as above.
+        begun(|out| unsafe { gavel_group_reduce(self.0, tensor.as_ptr(), to as i32, out) })
     }
 
     /// Begins to overwrite a tensor with that of the rank `from`.

@@ -3,20 +3,23 @@
 //!
 //! A process by itself is a run of one rank: every operation is then the identity and costs nothing.
 
+mod cost;
 mod error;
 mod group;
 mod rendezvous;
 mod store;
 mod watch;
 
+pub use cost::Cost;
 pub use error::{PeersError, RankProcess};
 pub use rendezvous::Rendezvous;
 
+use cost::{Meter, Operation};
 use error::Result;
 use group::{Group, Running};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use store::Store;
 use tch::{Device, Kind, Tensor};
@@ -24,6 +27,9 @@ use watch::Watch;
 
 /// How often a rank that waits looks whether the others are alive.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The bytes for each rank that Gloo reduces to one rank in one operation. Of longer tensors it sends parts twice.
+const REDUCED_AT_ONCE: usize = 2 << 20;
 
 /// The ranks of a run, seen from one of them. A clone is the same rank.
 ///
@@ -47,11 +53,18 @@ struct Joined {
     /// Not dropped after a failure: its threads may wait for a rank that is gone.
     group: ManuallyDrop<Group>,
     has_failed: AtomicBool,
+    meter: Mutex<Meter>,
+}
+
+/// An operation that runs since some time.
+struct Begun {
+    running: Running,
+    at: Instant,
 }
 
 /// A sum that is computed in the background.
 #[must_use = "the sum is there after `wait`"]
-pub struct PendingSum(Option<(Running, Arc<Joined>)>);
+pub struct PendingSum(Option<(Vec<Begun>, Arc<Joined>)>);
 
 impl PendingSum {
     /// Waits until the tensor has the sum.
@@ -60,7 +73,7 @@ impl PendingSum {
     /// A rank is gone, or libtorch fails.
     pub fn wait(self) -> Result<()> {
         match self.0 {
-            Some((running, joined)) => joined.wait(&running),
+            Some((parts, joined)) => parts.iter().try_for_each(|begun| joined.wait(begun)),
             None => Ok(()),
         }
     }
@@ -102,7 +115,8 @@ impl Peers {
         let group = connect(&store, &at, &prefix, &watch).inspect_err(|_| watch.leave(&store, &prefix))?;
         let local_rank = at.local_rank;
         let (group, has_failed) = (ManuallyDrop::new(group), AtomicBool::new(false));
-        let joined = Joined { at, processes, prefix, store, watch, group, has_failed };
+        let meter = Mutex::default();
+        let joined = Joined { at, processes, prefix, store, watch, group, has_failed, meter };
         Ok(Self { local_rank, joined: Some(Arc::new(joined)) })
     }
 
@@ -147,7 +161,29 @@ impl Peers {
     /// As [`sum`](Self::sum).
     pub fn begin_sum(&self, tensor: &Tensor) -> Result<PendingSum> {
         let Some(joined) = &self.joined else { return Ok(PendingSum(None)) };
-        Ok(PendingSum(Some((joined.group.sum(tensor)?, joined.clone()))))
+        let begun = joined.begin(&Operation::Sum(bytes(tensor)), |group| group.sum(tensor))?;
+        Ok(PendingSum(Some((vec![begun], joined.clone()))))
+    }
+
+    /// Begins a sum in the background that the rank `to` alone gets, in place, the same each time. The tensors of the
+    /// others have no meaning afterwards.
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    pub fn begin_reduce(&self, tensor: &Tensor, to: usize) -> Result<PendingSum> {
+        let Some(joined) = &self.joined else { return Ok(PendingSum(None)) };
+        if !tensor.is_contiguous() {
+            return Err(PeersError::Torch("a tensor of several ranks must be contiguous".into()));
+        }
+        let longest = REDUCED_AT_ONCE * joined.at.size / tensor.kind().elt_size_in_bytes();
+        let parts = tensor.f_detach()?.f_flatten(0, -1)?.f_split(longest as i64, 0)?;
+        let begin = |part: &Tensor| joined.begin(&Operation::Reduce(bytes(part), to), |group| group.reduce(part, to));
+        Ok(PendingSum(Some((parts.iter().map(begin).collect::<Result<_>>()?, joined.clone()))))
+    }
+
+    /// The cost of the operations since the last call.
+    pub fn take_cost(&self) -> Cost {
+        self.joined.as_ref().map_or_else(Cost::default, |joined| joined.meter().take())
     }
 
     /// Overwrites a tensor on the CPU with that of the rank `from`, of the same shape and kind.
@@ -156,7 +192,10 @@ impl Peers {
     /// As [`sum`](Self::sum).
     pub fn broadcast(&self, tensor: &Tensor, from: usize) -> Result<()> {
         match &self.joined {
-            Some(joined) => joined.wait(&joined.group.broadcast(tensor, from)?),
+            Some(joined) => {
+                let operation = Operation::Broadcast(bytes(tensor), from);
+                joined.wait(&joined.begin(&operation, |group| group.broadcast(tensor, from))?)
+            }
             None => Ok(()),
         }
     }
@@ -169,7 +208,7 @@ impl Peers {
         let Some(joined) = &self.joined else { return Ok(vec![own.to_vec()]) };
         let zeros = |size: usize, kind| Tensor::f_zeros([size as i64], (kind, Device::Cpu));
         let lengths = zeros(joined.at.size, Kind::Int64)?;
-        joined.wait(&joined.group.gather(&Tensor::f_from_slice(&[own.len() as i64])?, &lengths)?)?;
+        joined.gather(&Tensor::f_from_slice(&[own.len() as i64])?, &lengths)?;
         let lengths: Vec<usize> = Vec::<i64>::try_from(lengths)?.into_iter().map(|length| length as usize).collect();
         let longest = lengths.iter().copied().max().unwrap_or_default();
         if longest == 0 {
@@ -178,7 +217,7 @@ impl Peers {
         let padded = zeros(longest, Kind::Uint8)?;
         padded.f_narrow(0, 0, own.len() as i64)?.f_copy_(&Tensor::f_from_slice(own)?)?;
         let all = zeros(longest * joined.at.size, Kind::Uint8)?;
-        joined.wait(&joined.group.gather(&padded, &all)?)?;
+        joined.gather(&padded, &all)?;
         let all = Vec::<u8>::try_from(all)?;
         Ok(all.chunks(longest).zip(lengths).map(|(bytes, length)| bytes[..length].to_vec()).collect())
     }
@@ -223,11 +262,32 @@ impl Peers {
 }
 
 impl Joined {
-    fn wait(&self, running: &Running) -> Result<()> {
+    fn meter(&self) -> MutexGuard<'_, Meter> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, operation: &Operation, begin: impl FnOnce(&Group) -> Result<Running>) -> Result<Begun> {
+        let at = Instant::now();
+        let running = begin(&self.group)?;
+        self.meter().begin(operation, self.at.rank, self.at.size);
+        Ok(Begun { running, at })
+    }
+
+    fn gather(&self, own: &Tensor, all: &Tensor) -> Result<()> {
+        self.wait(&self.begin(&Operation::Gather(bytes(own)), |group| group.gather(own, all))?)
+    }
+
+    fn wait(&self, begun: &Begun) -> Result<()> {
+        let start = Instant::now();
         let error = loop {
-            match running.wait(LOOK) {
-                Ok(true) => return Ok(()),
-                Ok(false) => match self.watch.verdict(&self.store, &self.prefix, None) {
+            match begun.running.wait(LOOK) {
+                Ok(Some(ago)) => {
+                    let now = Instant::now();
+                    let ended = now.checked_sub(ago).unwrap_or(now);
+                    self.meter().end(begun.at, ended, [start, now]);
+                    return Ok(());
+                }
+                Ok(None) => match self.watch.verdict(&self.store, &self.prefix, None) {
                     Some(error) => break error,
                     None => continue,
                 },
@@ -297,6 +357,10 @@ fn connect(store: &Store, at: &Rendezvous, prefix: &str, watch: &Watch) -> Resul
             },
         }
     }
+}
+
+fn bytes(tensor: &Tensor) -> usize {
+    tensor.numel() * tensor.kind().elt_size_in_bytes()
 }
 
 fn in_background<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {

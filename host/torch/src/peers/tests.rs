@@ -43,6 +43,7 @@ fn a_rank() {
     let Ok(case) = std::env::var(CASE) else { return };
     let outcome = match case.as_str() {
         "operations" => joined().map(|peers| operations(&peers)),
+        "costs" => joined().and_then(|peers| costs(&peers)),
         "killed" | "stopped" => joined().and_then(|peers| wait_for_the_last_but_one(&peers, &case)),
         "leaves" => joined().and_then(|peers| {
             if peers.rank() == 1 {
@@ -88,6 +89,19 @@ fn operations(peers: &Peers) -> String {
     let bits: Vec<u8> = twice[0].iter().flat_map(|number| number.to_le_bytes()).collect();
     assert!(peers.gather(&bits).unwrap().iter().all(|other| *other == bits), "ranks got different sums");
 
+    // Sums that one rank gets, the same twice.
+    let twice = [0, 1].map(|_| {
+        let tensors: Vec<(usize, Tensor)> = (0..size).map(|to| (to, numbers(100 * to as i64 + 7))).collect();
+        let sums: Vec<_> = tensors.iter().map(|(to, tensor)| peers.begin_reduce(tensor, *to).unwrap()).collect();
+        sums.into_iter().for_each(|sum| sum.wait().unwrap());
+        Vec::<f32>::try_from(&tensors[rank].1).unwrap()
+    });
+    assert_eq!(twice[0], twice[1]);
+    for (at, found) in twice[0].iter().enumerate() {
+        let expected: f64 = (0..size).map(|rank| (at as f64 * (rank as f64 + 0.1)).sin()).sum();
+        assert!((f64::from(*found) - expected).abs() < 5e-3, "{at}: {found} is not {expected}");
+    }
+
     let from = size - 1;
     let value = Tensor::from_slice(&[rank as f64, 7.5]);
     peers.broadcast(&value, from).unwrap();
@@ -100,6 +114,54 @@ fn operations(peers: &Peers) -> String {
     peers.agree(&[("binary", "1"), ("configuration", "")]).unwrap();
     assert!(peers.failure().is_none());
     "right".into()
+}
+
+/// What this process wrote to files and connections.
+fn written() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap();
+    let bytes = text.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();
+    bytes.parse().unwrap()
+}
+
+/// The bytes that are counted are those that the process writes, but for headers and the store.
+fn costs(peers: &Peers) -> Result<String> {
+    const LENGTH: usize = 24 << 20;
+    let (tensor, others) = (Tensor::zeros([LENGTH as i64 / 4], (Kind::Float, Device::Cpu)), peers.size() - 1);
+    type Case<'a> = (&'a str, &'a dyn Fn() -> Result<()>, fn(&Cost) -> u64);
+    let cases: [Case; 5] = [
+        ("sum", &|| peers.sum(&tensor), |cost| cost.sum_bytes),
+        ("reduce to the last", &|| peers.begin_reduce(&tensor, others)?.wait(), |cost| cost.reduce_bytes),
+        ("broadcast", &|| peers.broadcast(&tensor, 0), |cost| cost.broadcast_bytes),
+        ("broadcast of the last", &|| peers.broadcast(&tensor, others), |cost| cost.broadcast_bytes),
+        ("gather", &|| peers.gather(&[1; LENGTH]).map(drop), |cost| cost.gather_bytes),
+    ];
+    for (name, operation, bytes) in cases {
+        peers.agree(&[])?;
+        peers.take_cost();
+        let before = written();
+        operation()?;
+        let (cost, wrote) = (peers.take_cost(), written() - before);
+        let Cost { sum_bytes, reduce_bytes, broadcast_bytes, gather_bytes, .. } = cost;
+        assert_eq!(sum_bytes + reduce_bytes + broadcast_bytes + gather_bytes, bytes(&cost), "{name}: {cost:?}");
+        assert!(wrote.abs_diff(bytes(&cost)) < 50_000, "{name}: wrote {wrote}, {cost:?}");
+    }
+
+    // The rank that is late computes while its sum runs, and the others wait for it.
+    let late = Duration::from_millis(400);
+    if peers.rank() == 0 {
+        std::thread::sleep(late);
+    }
+    let sum = peers.begin_sum(&tensor)?;
+    if peers.rank() == 0 {
+        std::thread::sleep(late);
+    }
+    sum.wait()?;
+    let cost = peers.take_cost();
+    match peers.rank() {
+        0 => assert!(cost.waited < late / 2 && cost.overlapped > Duration::ZERO && cost.overlapped < late, "{cost:?}"),
+        _ => assert!(cost.waited > late / 2 && cost.overlapped < late / 4, "{cost:?}"),
+    }
+    Ok("counted".into())
 }
 
 /// The last rank but one ends itself; the others wait for it.
@@ -120,6 +182,16 @@ fn one_two_three_and_eight_ranks_compute_together() {
     for size in [1, 2, 3, 8] {
         for (rank, output) in run("operations", size).iter().enumerate() {
             assert_eq!(result(output), "right", "rank {rank} of {size}");
+        }
+    }
+}
+
+#[test]
+fn bytes_and_waits_are_counted() {
+    assert_eq!(Peers::alone().take_cost(), Cost::default());
+    for size in [2, 3, 8] {
+        for (rank, output) in run("costs", size).iter().enumerate() {
+            assert_eq!(result(output), "counted", "rank {rank} of {size}");
         }
     }
 }

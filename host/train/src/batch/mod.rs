@@ -1,6 +1,7 @@
 //! Rows of different lengths → packed micro-batches.
 
 mod micro_batch;
+mod padding;
 mod pair_plan;
 mod plan;
 mod sequence;
@@ -8,6 +9,7 @@ mod shares;
 
 pub use micro_batch::tokens_per_chunk;
 pub(crate) use micro_batch::{Chunk, MicroBatch};
+pub use padding::PaddedBatch;
 pub use plan::LongestRows;
 pub(crate) use sequence::Sequence;
 pub use shares::shares;

@@ -4,6 +4,7 @@
 mod masters;
 mod ranks;
 mod state;
+mod sums;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
@@ -11,6 +12,7 @@ use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use masters::Masters;
 use serde::{Deserialize, Serialize};
+use sums::Sums;
 use tch::Tensor;
 
 /// The settings of the optimiser, besides the learning rate.
@@ -58,9 +60,9 @@ impl OptimizerConfig {
 /// rounded master. An optimiser takes over the gradients of such parameters:
 /// while it lives, a backward pass leaves no gradient with them.
 ///
-/// With several ranks each has the running means of some parameters alone, takes the step for them, and sends them to
-/// the others (ZeRO-1: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
-/// arXiv:1910.02054).
+/// With several ranks each has the running means and the summed gradients of some parameters alone, takes the step for
+/// them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
+/// parameter models", arXiv:1910.02054).
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,
@@ -73,6 +75,8 @@ pub struct AdamW {
     /// The rank that has the moments of each parameter.
     owners: Vec<usize>,
     peers: Peers,
+    /// The sums of gradients over several ranks.
+    sums: Sums,
     /// The first `decaying` parameters decay.
     decaying: usize,
     steps: u64,
@@ -95,7 +99,8 @@ impl AdamW {
             |parameter: &Tensor| -> Result<_> { Ok(Some([parameter.f_zeros_like()?, parameter.f_zeros_like()?])) };
         let moments = parameters.iter().map(zeros).collect::<Result<_>>()?;
         let owners = vec![0; parameters.len()];
-        Ok(Self { config, names, parameters, masters, moments, owners, peers: Peers::alone(), decaying, steps: 0 })
+        let (peers, sums) = (Peers::alone(), Sums::default());
+        Ok(Self { config, names, parameters, masters, moments, owners, peers, sums, decaying, steps: 0 })
     }
 
     /// How many steps were taken.
@@ -105,6 +110,7 @@ impl AdamW {
 
     /// Forgets the gradients.
     pub fn zero_grad(&mut self) -> Result<()> {
+        self.sums.finish()?;
         self.masters.zero_grad()?;
         Ok(torch::reset_gradients(&self.parameters)?)
     }
@@ -114,11 +120,7 @@ impl AdamW {
     /// # Errors
     /// A gradient is missing or not finite; nothing is changed then.
     pub fn step(&mut self, lr: f64) -> Result<f64> {
-        self.sum_gradients()?;
-        let norm = match torch::gradient_norm(&self.parameters)? {
-            Ok(norm) => norm,
-            Err(missing) => return Err(TrainError::NoGradient { name: self.names[missing].clone() }),
-        };
+        let norm = self.summed_norm()?;
         if !norm.is_finite() {
             return Err(TrainError::NonFinite { step: self.steps, quantity: "gradient norm", value: norm });
         }

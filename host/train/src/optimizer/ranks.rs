@@ -1,15 +1,19 @@
 //! The optimiser of several ranks: each has the gradients of its share, and all take the step with their sum. Each has
-//! the moments of some parameters alone.
+//! the moments of some parameters alone, and gets the sums of their gradients alone.
 
 use super::AdamW;
+use super::sums::Sums;
 use crate::error::{Result, TrainError};
+use crate::ranks::told;
+use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use std::ops::Range;
 use tch::Tensor;
 
-/// Gradients are summed in pieces of about this many bytes, so that one is copied while others are summed.
-const BUCKET_BYTES: usize = 25 << 20;
+/// Gradients are summed, and parameters sent, in pieces of about this many bytes, so that one is copied while others are summed.
+/// The models of tests are small.
+const BUCKET_BYTES: usize = if cfg!(test) { 1 << 10 } else { 25 << 20 };
 
 impl AdamW {
     /// Takes every step with the other ranks. The parameters become those of rank 0, and the moments that other ranks
@@ -28,31 +32,62 @@ impl AdamW {
                 *moments = None;
             }
         }
+        self.sums = Sums::new(&self.names, &self.parameters, &self.owners, BUCKET_BYTES);
         self.peers = peers;
         Ok(())
     }
 
-    /// Refuses parameters without a gradient.
-    pub(crate) fn check_gradients(&self) -> Result<()> {
+    /// Notes that a backward pass has completed the gradients of a part of the model: their sums begin.
+    ///
+    /// # Errors
+    /// One of its parameters has no gradient, or a rank is gone.
+    pub(crate) fn complete(&mut self, stage: Stage) -> Result<()> {
         for (name, parameter) in self.names.iter().zip(&self.parameters) {
-            if !parameter.f_grad()?.defined() {
+            if Stage::of(name) == stage && !parameter.f_grad()?.defined() {
                 return Err(TrainError::NoGradient { name: name.clone() });
             }
+        }
+        self.begin_sums(stage)
+    }
+
+    /// Begins the sums of the gradients that are complete after this part of the model, unless they have begun. A gradient
+    /// that this rank does not have counts as 0.
+    pub(crate) fn begin_sums(&mut self, after: Stage) -> Result<()> {
+        while let Some(bucket) = self.sums.upcoming().filter(|bucket| bucket.stage <= after) {
+            let parameters: Vec<Tensor> =
+                bucket.parameters.iter().map(|&at| self.parameters[at].shallow_clone()).collect();
+            let gradients = torch::bucket_gradients(&parameters)?;
+            let sum = self.peers.begin_reduce(&gradients, bucket.owner)?;
+            if bucket.owner != self.peers.rank() {
+                // The sum alone holds them now.
+                torch::reset_gradients(&parameters)?;
+            }
+            self.sums.begun(sum);
         }
         Ok(())
     }
 
-    /// Sums the gradients over all ranks. One that a rank does not have counts as 0.
-    pub(super) fn sum_gradients(&mut self) -> Result<()> {
+    /// The 2-norm of the gradient, once the sums over all ranks are there: each rank adds up those that it has.
+    pub(super) fn summed_norm(&mut self) -> Result<f64> {
         if self.peers.size() == 1 {
-            return Ok(());
+            return self.norm(&self.parameters);
         }
-        let mut sums = Vec::new();
-        for bucket in buckets(&self.parameters, BUCKET_BYTES) {
-            let gradients = torch::bucket_gradients(&self.parameters[bucket])?;
-            sums.push(self.peers.begin_sum(&gradients)?);
-        }
-        sums.into_iter().try_for_each(|sum| Ok(sum.wait()?))
+        self.begin_sums(Stage::Embedding)?;
+        self.sums.finish()?;
+        let own: Vec<Tensor> = self.of_rank(self.peers.rank());
+        let (_, norms) = told(&self.peers, if own.is_empty() { Ok(0.0) } else { self.norm(&own) }, |norm| *norm)?;
+        Ok(norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt())
+    }
+
+    /// The parameters whose moments a rank has.
+    fn of_rank(&self, rank: usize) -> Vec<Tensor> {
+        let of_rank = self.parameters.iter().zip(&self.owners).filter(|(_, owner)| **owner == rank);
+        of_rank.map(|(parameter, _)| parameter.shallow_clone()).collect()
+    }
+
+    fn norm(&self, parameters: &[Tensor]) -> Result<f64> {
+        torch::gradient_norm(parameters)?
+            .map_err(|missing| TrainError::NoGradient { name: self.names[missing].clone() })
     }
 
     /// Sends each parameter from the rank that took the step for it.
@@ -61,8 +96,7 @@ impl AdamW {
             return Ok(());
         }
         for rank in 0..self.peers.size() {
-            let of_rank = self.parameters.iter().zip(&self.owners).filter(|(_, owner)| **owner == rank);
-            let parameters: Vec<Tensor> = of_rank.map(|(parameter, _)| parameter.shallow_clone()).collect();
+            let parameters = self.of_rank(rank);
             for bucket in buckets(&parameters, BUCKET_BYTES) {
                 send(&self.peers, &parameters[bucket], rank)?;
             }
@@ -123,7 +157,7 @@ fn owners(parameters: &[Tensor], ranks: usize) -> Vec<usize> {
 }
 
 /// Neighbours of one kind and device, of together about `bytes` each.
-fn buckets(parameters: &[Tensor], bytes: usize) -> Vec<Range<usize>> {
+pub(super) fn buckets(parameters: &[Tensor], bytes: usize) -> Vec<Range<usize>> {
     let size = |tensor: &Tensor| tensor.numel() * tensor.kind().elt_size_in_bytes();
     let mut buckets: Vec<Range<usize>> = Vec::new();
     let mut full = 0;

@@ -6,6 +6,7 @@ use crate::{
     BradleyTerryConfig, ConversationPair, DpoConfig, OffPolicyConfig, ResponsePair, RolloutIs, RolloutRs, SftRow,
     ValueLossConfig, shares,
 };
+use gavel_policy::{Device, Packed, PackedRow};
 use gavel_torch::peers::Peers;
 use std::net::TcpListener;
 use std::ops::Range;
@@ -49,6 +50,7 @@ fn a_rank() {
         }
         "runs" => runs(&peers),
         "errors" => errors(&peers),
+        "sums" => sums(&peers),
         other => panic!("{other}"),
     }
 }
@@ -71,6 +73,11 @@ fn runs_are_those_of_one_process_and_repeat_and_resume_bit_for_bit() {
 #[test]
 fn an_error_of_one_rank_is_one_of_all() {
     run("errors", 3);
+}
+
+#[test]
+fn gradients_are_summed_while_the_backward_pass_goes_on_and_kept_by_one_rank() {
+    [1, 2, 3, 8].into_iter().for_each(|size| run("sums", size));
 }
 
 /// 15 rows of two groups, 8 and 7, of different lengths; the policy did not write some of their tokens.
@@ -306,6 +313,30 @@ fn runs(peers: &Peers) {
     }
 }
 
+fn sums(peers: &Peers) {
+    let model = tiny_f64(1);
+    let mut trainer = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let gradients = || model.parameters().iter().map(|(_, x)| u8::from(x.grad().defined())).collect::<Vec<u8>>();
+    let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
+    let pass = TrainingPass::new(&model, &packed, false).unwrap();
+    pass.hidden().square().sum(Kind::Double).backward();
+    let mut freed = Vec::new();
+    let complete = |stage| {
+        let before = gradients();
+        trainer.optimizer.complete(stage)?;
+        freed.push((stage, before != gradients()));
+        Ok::<(), TrainError>(())
+    };
+    pass.backward_in_stages(complete).unwrap();
+    let early = freed.iter().any(|(stage, freed)| *freed && *stage < Stage::Embedding);
+    assert_eq!(early, peers.size() > 1, "{freed:?}");
+    let owners = peers.gather(&gradients()).unwrap();
+    for (at, (name, _)) in model.parameters().iter().enumerate() {
+        assert_eq!(owners.iter().filter(|gradients| gradients[at] == 1).count(), 1, "{name}");
+    }
+    trainer.optimizer.zero_grad().unwrap();
+}
+
 fn errors(peers: &Peers) {
     let model = tiny(1);
     let rows = grouped(&model);
@@ -335,6 +366,14 @@ fn errors(peers: &Peers) {
         infinite,
         "optimiser step 0: the loss is inf; nothing was changed\nhint: lower the learning rate, or look for damaged weights"
     );
+    // One that comes up in the backward pass, after some sums have begun.
+    if peers.rank() == 1 {
+        let _ = model.parameters()[0].1.set_requires_grad(false);
+    }
+    let frozen = trainer.update(&model, None, own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
+    let _ = model.parameters()[0].1.set_requires_grad(true);
+    assert!(frozen.contains("parameter `model.embed_tokens.weight` got no gradient"), "{frozen}");
+    assert_eq!(frozen.starts_with("rank 1 (process "), peers.rank() != 1, "{frozen}");
     let nothing = trainer.update(&model, None, &[], &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
     assert!(nothing.starts_with("the mini-batch of 0 rows has no token to learn from"), "{nothing}");
     assert_eq!(bits(&model), before);
