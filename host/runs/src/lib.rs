@@ -14,6 +14,9 @@
 //! | `lock` | the process that writes into the folder | [`RunFolder`] | |
 //! | `events.out.tfevents.*` | the numbers of each step, for TensorBoard | [`RunFolder`] | |
 //!
+//! Of several ranks, each has its own `trajectories/step-NNNNNN.rank-N.jsonl`, `tasks.rank-N.jsonl` and index of the tape;
+//! readers take them together.
+//!
 //! A run under way has one [`RunFolder`], in one process; readers do not need
 //! it. After a kill or a power cut at any moment, the folder can be replayed
 //! and resumed from. The folder that `gavel score --record` makes has the

@@ -109,13 +109,23 @@ impl RlRun<'_> {
     }
 }
 
-/// How unequal the ranks were: the longest, the mean and the shortest time with responses under way.
+/// How unequal the ranks were, and what it costs that they are several.
 fn describe_ranks(ranks: &Ranks, generate: f64, metrics: &mut Metrics) -> Result<()> {
-    let seconds = ranks.exchange(&generate)?;
+    let cost = ranks.peers().take_cost();
+    let sent = cost.sum_bytes + cost.reduce_bytes + cost.broadcast_bytes + cost.gather_bytes;
+    let own = [generate, cost.waited.as_secs_f64(), cost.overlapped.as_secs_f64(), sent as f64];
+    let all = ranks.exchange(&own)?;
+    let of_ranks = |at: usize| all.iter().map(|numbers| numbers[at]).collect::<Vec<f64>>();
+    let [generate, waited, overlapped, sent] = [0, 1, 2, 3].map(of_ranks);
+    let most = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
     metrics.count("ranks/size", ranks.size() as u64);
-    metrics.set("ranks/generate_max", seconds.iter().copied().fold(0.0, f64::max));
-    metrics.set("ranks/generate_mean", mean(&seconds));
-    metrics.set("ranks/generate_min", seconds.iter().copied().fold(f64::INFINITY, f64::min));
+    metrics.set("ranks/generate_max", most(&generate));
+    metrics.set("ranks/generate_mean", mean(&generate));
+    metrics.set("ranks/generate_min", generate.iter().copied().fold(f64::INFINITY, f64::min));
+    metrics.count("ranks/bytes_sent", sent.iter().map(|bytes| *bytes as u64).sum());
+    metrics.set("ranks/waited_max", most(&waited));
+    metrics.set("ranks/waited_mean", mean(&waited));
+    metrics.set("ranks/overlapped_mean", mean(&overlapped));
     Ok(())
 }
 
