@@ -11,6 +11,8 @@ use gavel_agent::{
     Episode, EpisodeLimits, EpisodeProgress, McpSource, McpSpec, Policy, ToolLimits, ToolSet, ToolSource, Tools,
 };
 use gavel_data::{FinishReason, Role, ToolEnding, Trajectory};
+use gavel_limiter::{Limiter, LimiterTable};
+use gavel_plugin::Sandbox;
 use gavel_text::RenderOptions;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -89,10 +91,14 @@ fn turns<'a>(tool: impl Into<ToolSource>, calls: impl Iterator<Item = &'a [(&'a 
     };
     let turn = |calls: &[(&str, Value)]| calls.iter().map(call).collect::<Vec<_>>().join("\n");
     let turns: Vec<String> = calls.map(turn).chain(["done".to_owned()]).collect();
+    turns_in(&sandbox(), tool, &turns)
+}
+
+/// A trajectory of these responses.
+fn turns_in(sandbox: &Sandbox, tool: impl Into<ToolSource>, turns: &[String]) -> Trajectory {
     let policy = Scripted::new(text("qwen2_5"), &turns.iter().map(String::as_str).collect::<Vec<_>>());
-    let sandbox = sandbox();
     sandbox.handle().block_on(async {
-        let set = Arc::new(ToolSet::load(&sandbox, vec![tool.into()]).await.unwrap());
+        let set = Arc::new(ToolSet::load(sandbox, vec![tool.into()]).await.unwrap());
         let task = task(json!({"prompt": "Go."}));
         let options = set.definitions();
         let prompt = policy.text.prompt_ids_with(&task.prompt, &RenderOptions::prompt(&options)).unwrap();
@@ -280,6 +286,23 @@ fn what_is_no_server_is_refused_before_the_run() {
     assert!(no_key.contains("api_key_env: the variable GAVEL_TEST_NO_SUCH_KEY is not set\nhint: "), "{no_key}");
     let no_limiter = refused(McpSpec { limit: Some("slow".into()), ..command(&["cat"]) });
     assert!(no_limiter.starts_with("tool `server`: limit: there is no limiter `slow`\nhint: add "), "{no_limiter}");
+}
+
+#[test]
+fn calls_wait_for_their_turns_of_a_limiter() {
+    let (sandbox, calls) = (sandbox(), 5);
+    let table = LimiterTable { requests_per_second: Some(4.0), ..LimiterTable::default() };
+    let limiter = Limiter::open(&table).unwrap();
+    sandbox.add_limiter("slow", limiter.clone());
+    let call = format!("<tool_call>\n{}\n</tool_call>", json!({"name": "add", "arguments": {"a": 2, "b": 3}}));
+    let turns: Vec<String> = std::iter::repeat_n(call, calls).chain(["done".to_owned()]).collect();
+    let spec = McpSpec { limit: Some("slow".into()), ..program(SDKS[0], "stdio") };
+    let trajectory = turns_in(&sandbox, spec, &turns);
+    assert_eq!(answers(&trajectory), vec![(ToolEnding::Answered, "5".to_owned()); calls]);
+    let waits = limiter.take_waits();
+    assert_eq!(waits.turns, calls as u64);
+    // Four calls may be at once, and the fifth comes when the first is a second old.
+    assert!(waits.longest > Duration::from_millis(100), "{waits:?}");
 }
 
 fn hostile(way: &str) -> McpSpec {
