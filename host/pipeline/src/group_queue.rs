@@ -2,6 +2,7 @@
 
 mod exchanged;
 mod report;
+mod share;
 mod stored;
 
 use crate::config::ScheduleTable;
@@ -21,7 +22,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use exchanged::{GroupShare, member, queued, read, written};
+pub(crate) use share::{GroupShare, member, queued, read, written};
 
 /// Waits that the watchdog lists.
 const WATCHDOG_SHOWS: usize = 20;
@@ -234,7 +235,7 @@ impl GroupQueue {
         }
         let deadline = tokio::time::Instant::now() + self.watchdog;
         let mut silence = pin!(tokio::time::sleep_until(deadline));
-        let mut whole = pin!(exchanged::until_whole(self.share.ranks.clone(), self.known_whole(), wanted));
+        let mut whole = pin!(share::until_whole(self.share.ranks.clone(), self.known_whole(), wanted));
         loop {
             tokio::select! {
                 biased;

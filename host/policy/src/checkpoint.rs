@@ -4,6 +4,7 @@
 use crate::config::{self, Head, ModelConfig};
 use crate::error::{PolicyError, Result};
 use crate::init;
+use crate::json_file;
 use crate::memory::Footprint;
 use crate::model::Model;
 use crate::model_folder::ModelFolder;
@@ -152,7 +153,7 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
         torch_dtype: Option<String>,
     }
     let path = ModelFolder::open(dir)?.base.join(config::FILE);
-    let text = read_regular_text(&path, config::MOST_BYTES).map_err(io("read", &path))?;
+    let text = json_file::read(&path)?;
     let wrong = |what: String| PolicyError::Checkpoint { path: path.clone(), what };
     let types: Types = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match types.dtype.or(types.torch_dtype).as_deref() {

@@ -17,6 +17,7 @@ mod error;
 mod forward;
 mod head;
 mod init;
+mod json_file;
 mod layer;
 mod linear;
 mod lora;

@@ -12,16 +12,14 @@ pub use rope::RopeScaling;
 
 use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
+use crate::json_file;
 use crate::lora;
 use crate::model_folder::ModelFolder;
-use gavel_data::files::read_regular_text;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The name of the file in a checkpoint.
 pub(crate) const FILE: &str = "config.json";
-/// The most bytes of a configuration of a model or an adapter.
-pub(crate) const MOST_BYTES: u64 = 64 << 20;
 
 /// The sizes of a model, by the names that `transformers` gives them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,11 +81,7 @@ impl ModelConfig {
     pub fn load(dir: &Path) -> Result<Self> {
         let folder = ModelFolder::open(dir)?;
         let path = folder.base.join(FILE);
-        let text = read_regular_text(&path, MOST_BYTES).map_err(|source| PolicyError::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = json_file::read(&path)?;
         let config: Self =
             serde_json::from_str(&text).map_err(|error| PolicyError::Checkpoint { path, what: error.to_string() })?;
         match &folder.adapter {

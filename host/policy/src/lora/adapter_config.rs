@@ -2,10 +2,10 @@
 
 use super::module::Module;
 use super::sizes::{Size, Sizes};
-use crate::config::{Head, MOST_BYTES};
+use crate::config::Head;
 use crate::error::{PolicyError, Result};
+use crate::json_file;
 use crate::tensor_file::io;
-use gavel_data::files::read_regular_text;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl AdapterConfigFile {
     /// names it.
     pub(crate) fn load(dir: &Path) -> Result<Self> {
         let path = Self::path(dir);
-        let text = read_regular_text(&path, MOST_BYTES).map_err(io("read", &path))?;
+        let text = json_file::read(&path)?;
         let wrong = |what: String| PolicyError::Checkpoint { path: path.clone(), what };
         let config: Self = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         config.check().map_err(wrong)?;

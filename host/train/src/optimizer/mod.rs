@@ -1,6 +1,7 @@
 //! AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization",
 //! 2019) with clipping of the gradient's norm.
 
+mod buckets;
 mod masters;
 mod ranks;
 mod state;

@@ -1,6 +1,6 @@
 //! The sums of gradients over all ranks, which begin in one order on all of them.
 
-use super::ranks::buckets;
+use super::buckets::buckets;
 use crate::error::Result;
 use gavel_policy::Stage;
 use gavel_torch::peers::PendingSum;
