@@ -146,8 +146,7 @@ fn a_judge_that_hangs_or_crashes_now_and_then_costs_what_the_ledger_says() {
     train(&crashes, "run", "train.steps=4");
     let metrics = lines(&crashes.path("runs/run/metrics.jsonl"));
     assert!(count(&metrics, "outcome/slow/fault") > 1);
-    // A crash does not cost its call's time limit, 10 s; on a busy machine the calls themselves take a while.
-    assert!(waited(&metrics) < 5.0, "{}", waited(&metrics));
+    assert!(waited(&metrics) < 1.0, "{}", waited(&metrics));
 }
 
 /// Waits until something has happened, while the run continues.
