@@ -193,9 +193,23 @@ fn a_rank_with_another_configuration_is_refused_by_name() {
         assert!(said.contains("rank 1 (process ") && said.contains("train.learning_rate"), "{said}");
     }
     assert!(!project.path("runs").exists(), "a run began");
-    for (_, said) in ends(start(&project, 2, &["dpo", "-c", "train.toml"])) {
-        assert!(!said.is_empty());
+}
+
+#[test]
+fn a_command_of_one_process_refuses_several_ranks() {
+    let project = Project::new();
+    project.write("pairs.jsonl", "{\"prompt\": \"q\", \"chosen\": \"a\", \"rejected\": \"b\"}\n");
+    let text = project.read("sft.toml");
+    let model = &text[..text.find("[data]").unwrap()];
+    let more = "[data]\ntrain = \"pairs.jsonl\"\n[train]\nsteps = 1\nbatch_size = 1\nlearning_rate = 1e-3\n";
+    project.write("pairs.toml", &format!("{model}{more}"));
+    for (status, said) in ends(start(&project, 2, &["reward-model", "-c", "pairs.toml"])) {
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains("this command runs in one process, not in 2 ranks"), "{said}");
     }
+    project.succeed(&["reward-model", "-c", "pairs.toml"]);
+    let output = project.run(&["sft", "-c", "sft.toml", "--set", "ranks.share=\"load\""]);
+    assert!(stderr(&output).contains("[ranks] is for `gavel train`"), "{}", stderr(&output));
 }
 
 #[test]

@@ -195,10 +195,14 @@ impl<T: TrainTable> Config<T> {
         }
         self.schedule.validate()?;
         self.ranks.validate()?;
-        if T::LEARNS && !T::DRAWS && self.schedule != ScheduleTable::default() {
-            return Err(ConfigError::Invalid(
-                "[schedule] is for `gavel train`: `gavel sft` draws nothing to learn from".into(),
-            ));
+        if T::LEARNS && !T::DRAWS {
+            let written =
+                [("schedule", self.schedule != ScheduleTable::default()), ("ranks", !self.ranks.is_default())];
+            if let Some((table, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
+                return Err(ConfigError::Invalid(format!(
+                    "[{table}] is for `gavel train`: `gavel sft` draws nothing to learn from"
+                )));
+            }
         }
         self.train.validate()?;
         self.checkpoint.validate()?;
