@@ -55,7 +55,8 @@ fn wrong(question: &Question, split: Split, index: usize) -> Vec<u8> {
     // Few mistakes do not change an answer: the next draw does.
     let drawn = (0..).map(|attempt| {
         let draw = |number| seed::derive(stream, attempt, number, seed::Purpose::Shuffle);
-        let count = 1 + (seed::uniform(draw(3), 0) * 10.0) as u64 / 7 + (seed::uniform(draw(4), 0) * 10.0) as u64 / 8;
+        let more = |number, share: f64| u64::from(seed::uniform(draw(number), 0) >= 1.0 - share);
+        let count = 1 + more(3, 0.3) + more(4, 0.2);
         (0..count).fold(right.clone(), |digits, number| mistake(&digits, draw(number)))
     });
     drawn.into_iter().find(|digits| *digits != right).unwrap_or_default()

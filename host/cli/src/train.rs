@@ -174,7 +174,7 @@ fn is_again() -> bool {
     matches!(Rendezvous::from_environment(), Ok(Some(rank)) if rank.attempt > 0)
 }
 
-/// The level to log at. What all ranks do alike is told by the first of them alone.
+/// The level to log at. Rank 0 logs what all ranks do; the others log warnings only.
 pub fn log_level(asked: String) -> String {
     match Rendezvous::from_environment() {
         Ok(Some(rank)) if rank.rank > 0 && asked == "info" => "warn".to_owned(),
@@ -275,7 +275,8 @@ fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
 }
 
 /// Starts a thread that waits for signals. The first Ctrl-C or SIGTERM ends the run after the step under way, the
-/// second one ends it at once. SIGUSR1 asks what the run waits for. Only the first rank says so.
+/// second one ends it at once. SIGUSR1 asks what the run waits for. Only the first
+/// rank prints a message.
 fn listen(control: Control, is_first: bool) -> Result<()> {
     let mut signals =
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).context("cannot wait for signals")?;

@@ -22,7 +22,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use share::{GroupShare, member, queued, read, written};
+pub(crate) use share::GroupShare;
 
 /// Waits that the watchdog lists.
 const WATCHDOG_SHOWS: usize = 20;

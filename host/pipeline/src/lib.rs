@@ -16,6 +16,7 @@ mod engine_policy;
 mod episode_metrics;
 mod error;
 mod evaluation;
+mod exchanged_groups;
 mod experience;
 mod failure_rate;
 mod generations;

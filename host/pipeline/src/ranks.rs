@@ -1,17 +1,18 @@
 //! The ranks of a run, as its schedule sees them: each draws and scores a share of the groups, and then all know all
 //! groups. What follows from them is computed alike by all, except for what takes long, which they share again.
 
+mod alike;
+
+pub(crate) use alike::check_alike;
+
 use crate::error::{PipelineError, Result};
-use gavel_scoring::recording::PluginSet;
 use gavel_torch::peers::{Peers, PeersError};
 use gavel_train::{Experience, shares};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::File;
 use std::ops::Range;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toml::{Table, Value};
 
 /// How often a rank that waits looks whether the others are alive.
 const LOOK: Duration = Duration::from_millis(100);
@@ -146,15 +147,6 @@ impl Ranks {
             tokio::time::sleep(pause).await;
         }
     }
-
-    /// Refuses ranks that would compute something else, by name.
-    ///
-    /// # Errors
-    /// A rank differs from rank 0, or is gone.
-    pub(crate) fn agree(&self, terms: &[(String, String)]) -> Result<()> {
-        let terms: Vec<(&str, &str)> = terms.iter().map(|(what, value)| (what.as_str(), value.as_str())).collect();
-        Ok(self.peers.agree(&terms)?)
-    }
 }
 
 pub(crate) fn unreadable(rank: usize, what: impl std::fmt::Display) -> PipelineError {
@@ -165,49 +157,4 @@ impl From<PeersError> for PipelineError {
     fn from(error: PeersError) -> Self {
         Self::Ranks(error)
     }
-}
-
-/// Refuses ranks that run another gavel, another configuration or other plugins.
-///
-/// # Errors
-/// A rank differs from rank 0; it is named, and what differs.
-pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> Result<()> {
-    if !ranks.are_several() {
-        return Ok(());
-    }
-    let mut terms = vec![("gavel".to_owned(), executable())];
-    let config: Table = config.parse().unwrap_or_default();
-    // How much of its machine a rank may use is its own matter.
-    for (key, value) in config.iter().filter(|(key, _)| *key != "resources") {
-        flatten(key, value, &mut terms);
-    }
-    terms.extend(plugins.plugins.iter().map(|plugin| (format!("plugin {}", plugin.name), hash(plugin))));
-    terms.push(("agent and tools".to_owned(), hash(&plugins.actors)));
-    terms.push(("programs".to_owned(), hash(&plugins.programs)));
-    ranks.agree(&terms)
-}
-
-/// The keys of a configuration below `key`, with their values.
-fn flatten(key: &str, value: &Value, terms: &mut Vec<(String, String)>) {
-    match value {
-        Value::Table(table) => {
-            table.iter().for_each(|(name, value)| flatten(&format!("{key}.{name}"), value, terms));
-        }
-        value => terms.push((key.to_owned(), value.to_string())),
-    }
-}
-
-fn hash(value: &impl Serialize) -> String {
-    blake3::hash(&serde_json::to_vec(value).unwrap_or_default()).to_hex()[..16].to_owned()
-}
-
-/// The version of this program, and the hash of its file.
-fn executable() -> String {
-    let mut hasher = blake3::Hasher::new();
-    let file = std::env::current_exe().and_then(File::open);
-    let hash = match file.map(|file| hasher.update_reader(file).map(|hasher| hasher.finalize())) {
-        Ok(Ok(hash)) => hash.to_hex()[..16].to_owned(),
-        _ => "unknown".to_owned(),
-    };
-    format!("{} ({hash})", env!("CARGO_PKG_VERSION"))
 }

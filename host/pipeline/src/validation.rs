@@ -4,7 +4,7 @@
 use crate::config::{Config, TrainTable};
 use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
-use crate::group_queue::{member, queued, read, written};
+use crate::exchanged_groups::{from_bytes, to_bytes, to_member, to_queued};
 use crate::prompts::Prompt;
 use crate::ranks::Ranks;
 use crate::rollout::Rollout;
@@ -66,16 +66,16 @@ pub(crate) async fn validate_at<T: TrainTable>(
 /// The groups of all ranks in the order of their rows, each of which knows the rows of its own.
 async fn exchange(ranks: &Ranks, prompts: &[Prompt], own: impl Iterator<Item = (usize, Group)>) -> Result<Vec<Group>> {
     let stored = |(row, group): (usize, Group)| {
-        let samples = group.members.iter().map(|member| queued(member, 0)).collect();
+        let samples = group.members.iter().map(|member| to_queued(member, 0)).collect();
         QueuedGroup { draw: row as u64, version: 0, samples }
     };
-    let own = written(&own.map(stored).collect::<Vec<_>>());
+    let own = to_bytes(&own.map(stored).collect::<Vec<_>>());
     let mut groups: Vec<Group> =
         prompts.iter().map(|prompt| Group { task: prompt.task.clone(), members: Vec::new() }).collect();
     for (rank, bytes) in ranks.exchange_bytes_beside(own).await?.iter().enumerate() {
-        for QueuedGroup { draw, samples, .. } in read(rank, bytes)? {
+        for QueuedGroup { draw, samples, .. } in from_bytes(rank, bytes)? {
             let Some(group) = groups.get_mut(draw as usize) else { continue };
-            group.members = samples.into_iter().filter_map(|sample| member(&group.task, sample)).collect();
+            group.members = samples.into_iter().filter_map(|sample| to_member(&group.task, sample)).collect();
         }
     }
     Ok(groups)

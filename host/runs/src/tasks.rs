@@ -99,12 +99,16 @@ pub type Tasks = HashMap<String, Arc<Task>>;
 /// All tasks, and the lines that cannot be parsed.
 pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
-    let names = match fs::read_dir(folder) {
-        Ok(entries) => entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect(),
-        // What cannot be listed can perhaps be read.
-        Err(_) => vec!["tasks.jsonl".to_owned()],
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((tasks, damaged)),
+        Err(error) => return Err(RunError::io("read", folder)(error)),
     };
-    let mut ranks: Vec<usize> = names.iter().filter_map(|name| layout::rank_of(name, "tasks")).collect();
+    let mut ranks = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(RunError::io("read", folder))?.file_name();
+        ranks.extend(name.to_str().and_then(|name| layout::rank_of(name, "tasks")));
+    }
     ranks.sort_unstable();
     for rank in ranks {
         damaged.extend(read_tasks_of(&layout::tasks(folder, rank), &mut tasks)?);

@@ -1,8 +1,9 @@
 //! The groups of a queue among several ranks: each rank draws and scores some, and all learn of those that are whole.
 
-use super::share::{TAKEN, member, read, written};
+use super::share::TAKEN;
 use super::{GroupQueue, SampleState, StartedGroup, StartedSample};
 use crate::error::Result;
+use crate::exchanged_groups::{from_bytes, to_bytes, to_member};
 use crate::ranks::unreadable;
 use crate::samples_in_flight::SampleKey;
 use gavel_runs::{QueuedGroup, QueuedSample};
@@ -60,14 +61,14 @@ impl GroupQueue {
     pub(super) async fn exchange(&mut self) -> Result<()> {
         let ended = std::mem::take(&mut self.share.ended);
         let groups: Vec<QueuedGroup> = ended.iter().filter_map(|draw| self.stored_group(*draw)).collect();
-        let own = [&[u8::from(self.is_drawing())], &*written(&groups)].concat();
+        let own = [&[u8::from(self.is_drawing())], &*to_bytes(&groups)].concat();
         let ranks = self.share.ranks.clone();
         let all = self.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
         self.share.is_drawing = false;
         for (rank, bytes) in all.iter().enumerate() {
             let (is_drawing, groups) = bytes.split_first().ok_or_else(|| unreadable(rank, "nothing"))?;
             self.share.is_drawing |= *is_drawing == 1;
-            for group in read(rank, groups)? {
+            for group in from_bytes(rank, groups)? {
                 self.learn(group);
             }
         }
@@ -81,7 +82,7 @@ impl GroupQueue {
             let task = &self.prompts[group.row].task;
             let done = |sample: QueuedSample| {
                 let retry = sample.retry;
-                let state = SampleState::Done(Box::new(member(task, sample)?));
+                let state = SampleState::Done(Box::new(to_member(task, sample)?));
                 Some(StartedSample { retry, since: Instant::now(), state })
             };
             group.samples = samples.into_iter().filter_map(done).collect();
@@ -101,10 +102,10 @@ impl GroupQueue {
             self.groups.get(&group.draw).is_some_and(|started| started.is_here) && !self.whole.contains(&group.draw)
         };
         let own: Vec<QueuedGroup> = stored.values().filter(is_own).cloned().collect();
-        let (ranks, own) = (self.share.ranks.clone(), written(&own));
+        let (ranks, own) = (self.share.ranks.clone(), to_bytes(&own));
         let all = self.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
         for (rank, bytes) in all.iter().enumerate() {
-            stored.extend(read(rank, bytes)?.into_iter().map(|group| (group.draw, group)));
+            stored.extend(from_bytes(rank, bytes)?.into_iter().map(|group| (group.draw, group)));
         }
         Ok(stored.into_values().collect())
     }

@@ -1,11 +1,8 @@
-//! What a rank knows of its share of the groups, and groups as ranks exchange them.
+//! What a rank knows of its share of the groups.
 
 use crate::config::{RanksTable, Share};
 use crate::error::Result;
-use crate::ranks::{Ranks, unreadable};
-use gavel_data::{Member, Sample, Task};
-use gavel_runs::{QueuedGroup, QueuedSample};
-use std::sync::Arc;
+use crate::ranks::Ranks;
 
 /// How many groups became whole on all ranks together.
 const WHOLE: &str = "whole";
@@ -72,36 +69,4 @@ impl GroupShare {
 /// Waits until `wanted` more groups are whole on all ranks together.
 pub(super) async fn until_whole(ranks: Ranks, known: i64, wanted: usize) -> Result<()> {
     ranks.until_counted(WHOLE, known + wanted as i64).await
-}
-
-/// A sample with its outcome; nothing if it has none.
-pub(crate) fn member(task: &Arc<Task>, sample: QueuedSample) -> Option<Member> {
-    let QueuedSample { index, trajectories, answer, outcome, .. } = sample;
-    let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
-    Some(Member { sample, outcome: outcome?, advantage: None })
-}
-
-/// A sample as ranks exchange it.
-pub(crate) fn queued(member: &Member, retry: u32) -> QueuedSample {
-    QueuedSample {
-        index: member.sample.index,
-        retry,
-        trajectories: member.sample.trajectories.clone(),
-        answer: member.sample.answer.clone(),
-        outcome: Some(member.outcome.clone()),
-    }
-}
-
-/// Groups as bytes.
-pub(crate) fn written(groups: &[QueuedGroup]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // A vector takes all bytes.
-    let _ = QueuedGroup::write_all(groups, &mut bytes);
-    bytes
-}
-
-/// The groups that the rank `rank` has written.
-pub(crate) fn read(rank: usize, bytes: &[u8]) -> Result<Vec<QueuedGroup>> {
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| QueuedGroup::read(line).map_err(|what| unreadable(rank, what))).collect()
 }

@@ -6,7 +6,8 @@ use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 
 /// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`] and the values of each `set` in calls of
-/// [`KEEP`], at the same lines, and the bytes of its longest literal text. A source that is not a template is not changed: the environment reports it.
+/// [`KEEP`], at the same lines, and the bytes of its longest literal text. A source that is not a template is not changed:
+/// the environment reports it.
 pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
     let Ok(template) = parse(source, "", syntax.clone()) else { return (source.to_owned(), 0) };
     let mut found = Operands { source, edits: Vec::new(), longest: 0 };

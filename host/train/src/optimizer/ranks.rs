@@ -11,8 +11,8 @@ use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use tch::Tensor;
 
-/// Gradients are summed, and parameters sent, in pieces of about this many bytes, so that one is copied while others are summed.
-/// The models of tests are small.
+/// Gradients are summed, and parameters sent, in pieces of about this many bytes, so that one is copied while others are
+/// summed. The models of tests are small.
 const BUCKET_BYTES: usize = if cfg!(test) { 1 << 10 } else { 25 << 20 };
 
 impl AdamW {

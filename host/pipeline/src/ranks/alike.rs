@@ -1,0 +1,56 @@
+//! Whether all ranks would compute the same.
+
+use super::Ranks;
+use crate::error::{PipelineError, Result};
+use gavel_scoring::recording::PluginSet;
+use serde::Serialize;
+use std::fs::File;
+use toml::{Table, Value};
+
+/// Refuses ranks that run another gavel, another configuration or other plugins.
+///
+/// # Errors
+/// A rank differs from rank 0; it is named, and what differs.
+pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> Result<()> {
+    if !ranks.are_several() {
+        return Ok(());
+    }
+    let mut terms = vec![("gavel".to_owned(), executable())];
+    let wrong =
+        |error: toml::de::Error| PipelineError::Stopped(format!("the configuration cannot be compared: {error}"));
+    let config: Table = config.parse().map_err(wrong)?;
+    // How much of its machine a rank may use is its own matter.
+    for (key, value) in config.iter().filter(|(key, _)| *key != "resources") {
+        flatten(key, value, &mut terms);
+    }
+    terms.extend(plugins.plugins.iter().map(|plugin| (format!("plugin {}", plugin.name), hash(plugin))));
+    terms.push(("agent and tools".to_owned(), hash(&plugins.actors)));
+    terms.push(("programs".to_owned(), hash(&plugins.programs)));
+    let terms: Vec<(&str, &str)> = terms.iter().map(|(what, value)| (what.as_str(), value.as_str())).collect();
+    Ok(ranks.peers().agree(&terms)?)
+}
+
+/// The keys of a configuration below `key`, with their values.
+fn flatten(key: &str, value: &Value, terms: &mut Vec<(String, String)>) {
+    match value {
+        Value::Table(table) => {
+            table.iter().for_each(|(name, value)| flatten(&format!("{key}.{name}"), value, terms));
+        }
+        value => terms.push((key.to_owned(), value.to_string())),
+    }
+}
+
+fn hash(value: &impl Serialize) -> String {
+    blake3::hash(&serde_json::to_vec(value).unwrap_or_default()).to_hex()[..16].to_owned()
+}
+
+/// The version of this program, and the hash of its file.
+fn executable() -> String {
+    let mut hasher = blake3::Hasher::new();
+    let file = std::env::current_exe().and_then(File::open);
+    let hash = match file.map(|file| hasher.update_reader(file).map(|hasher| hasher.finalize())) {
+        Ok(Ok(hash)) => hash.to_hex()[..16].to_owned(),
+        _ => "unknown".to_owned(),
+    };
+    format!("{} ({hash})", env!("CARGO_PKG_VERSION"))
+}
