@@ -13,11 +13,11 @@ pub(crate) fn to_member(task: &Arc<Task>, sample: QueuedSample) -> Option<Member
     Some(Member { sample, outcome: outcome?, advantage: None })
 }
 
-/// A sample as ranks exchange it.
-pub(crate) fn to_queued(member: &Member, retry: u32) -> QueuedSample {
+/// A sample with its outcome, as ranks exchange it.
+pub(crate) fn to_queued(member: &Member) -> QueuedSample {
     QueuedSample {
         index: member.sample.index,
-        retry,
+        retry: 0,
         trajectories: member.sample.trajectories.clone(),
         answer: member.sample.answer.clone(),
         outcome: Some(member.outcome.clone()),

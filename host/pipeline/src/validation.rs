@@ -66,7 +66,7 @@ pub(crate) async fn validate_at<T: TrainTable>(
 /// The groups of all ranks in the order of their rows, each of which knows the rows of its own.
 async fn exchange(ranks: &Ranks, prompts: &[Prompt], own: impl Iterator<Item = (usize, Group)>) -> Result<Vec<Group>> {
     let stored = |(row, group): (usize, Group)| {
-        let samples = group.members.iter().map(|member| to_queued(member, 0)).collect();
+        let samples = group.members.iter().map(to_queued).collect();
         QueuedGroup { draw: row as u64, version: 0, samples }
     };
     let own = to_bytes(&own.map(stored).collect::<Vec<_>>());
