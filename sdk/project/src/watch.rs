@@ -27,19 +27,26 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     let mut debouncer = new_debouncer(PAUSE, sender).map_err(|cause| error(cause.to_string()))?;
     let watcher = debouncer.watcher();
     watcher.watch(folder, RecursiveMode::Recursive).map_err(|cause| error(cause.to_string()))?;
+    // Taken before the build, so that a change during the build counts.
+    let mut seen = settled(folder);
     loop {
-        // Taken before the build, so that a change during the build counts.
-        let mut seen = settled(folder);
         changed();
         // Changes of lock files by the build do not count.
         seen.extend(fingerprint(folder).into_iter().filter(|(path, _)| is_lock(path)));
-        while fingerprint(folder) == seen {
+        seen = loop {
+            // A file that is written again is empty for a moment.
+            if fingerprint(folder) != seen {
+                let now = settled(folder);
+                if now != seen {
+                    break now;
+                }
+            }
             match events.recv() {
                 Ok(Ok(_)) => {}
                 Ok(Err(cause)) => return Err(error(cause.to_string())),
                 Err(mpsc::RecvError) => return Err(error("the watcher ended".into())),
             }
-        }
+        };
     }
 }
 
