@@ -10,18 +10,10 @@ fn main() {
     };
     let include = Path::new(&lib).with_file_name("include");
     println!("cargo::rerun-if-changed=shim");
-    let mut build = cc::Build::new();
+    cuda_part(&include);
+    let mut build = shim(&include);
     build
-        .cpp(true)
-        .std("c++17")
-        // libtorch's headers warn about themselves.
-        .warnings(false)
-        .include(&include)
-        .include(include.join("torch/csrc/api/include"))
         .include("shim/gloo-declarations")
-        .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        // As libtorch was built: its headers hide what it would not have.
-        .define("USE_DISTRIBUTED", None)
         .define("USE_C10D_GLOO", None)
         // Without these flags GCC does not vectorise loops that clamp a number or take a root.
         .flag("-fno-math-errno")
@@ -41,4 +33,46 @@ fn main() {
         println!("cargo::rustc-link-lib=dylib:+verbatim=libgomp.so.1");
     }
     println!("cargo::rustc-link-arg=-Wl,-rpath,{lib}");
+}
+
+/// A part of the shim, as libtorch was built: its headers hide what it would not have.
+fn shim(include: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++17")
+        // libtorch's headers warn about themselves.
+        .warnings(false)
+        .include(include)
+        .include(include.join("torch/csrc/api/include"))
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .define("USE_DISTRIBUTED", None);
+    build
+}
+
+/// Builds the part of the shim that needs libtorch's CUDA part, as a library that a running process loads after that
+/// part. It is empty where libtorch has no such part.
+fn cuda_part(include: &Path) {
+    let Some(out) = std::env::var_os("OUT_DIR") else { return };
+    let library = Path::new(&out).join("libgavel_cuda.so");
+    println!("cargo::rustc-env=GAVEL_CUDA_LIBRARY={}", library.display());
+    // PyTorch's wheel has CUDA's headers beside its own folder: those of CUDA 13, or of 12.
+    let headers = ["cu13", "cuda_runtime"].map(|name| include.join("../../nvidia").join(name).join("include"));
+    let headers = headers.into_iter().find(|folder| folder.join("cuda_runtime.h").exists());
+    let done = match headers.filter(|_| include.join("../lib/libtorch_cuda.so").exists()) {
+        Some(headers) => {
+            let mut build = shim(include);
+            build.include("shim/cuda-declarations").include(headers).define("USE_C10D_NCCL", None);
+            let mut link = build.get_compiler().to_command();
+            let objects = build.file("shim/cuda/nccl.cpp").compile_intermediates();
+            link.args(["-shared", "-s"]).args(objects).arg("-o").arg(&library);
+            link.status().map(|status| status.success())
+        }
+        None => std::fs::write(&library, []).map(|()| true),
+    };
+    match done {
+        Ok(true) => {}
+        Ok(false) => println!("cargo::error=cannot link {}", library.display()),
+        Err(error) => println!("cargo::error=cannot make {}: {error}", library.display()),
+    }
 }

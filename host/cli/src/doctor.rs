@@ -94,7 +94,11 @@ fn training() -> Vec<(&'static str, Finding)> {
                 .into(),
         ),
         (None, Ok(DeviceMemory { total, free })) => {
-            Finding::Ok(format!("cuda:0, {} of {} free", ByteSize(free), ByteSize(total)))
+            let nccl = match gavel_torch::cuda::nccl_version() {
+                Ok(version) => format!("several connected by NCCL {version}"),
+                Err(why) => format!("not several, because {why}"),
+            };
+            Finding::Ok(format!("cuda:0, {} of {} free; {nccl}", ByteSize(free), ByteSize(total)))
         }
         (None, Err(error)) => Finding::Missing(error.to_string(), "check the driver with `nvidia-smi`".into()),
     };

@@ -31,6 +31,11 @@ pub fn quiet_openmp() -> Result<()> {
     if std::env::var_os("TORCH_CPP_LOG_LEVEL").is_none() {
         again.env("TORCH_CPP_LOG_LEVEL", "ERROR");
     }
+    // By default c10d aborts a rank whose GPU waits for one that is gone. Gavel ends it with a message that names the
+    // other.
+    if std::env::var_os("TORCH_NCCL_ASYNC_ERROR_HANDLING").is_none() {
+        again.env("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0");
+    }
     let error = again.exec();
     Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")
 }

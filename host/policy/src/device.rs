@@ -10,22 +10,23 @@ use crate::engine::EngineConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::{Footprint, PassShape};
 use crate::model::Model;
+use gavel_torch::peers::Rendezvous;
 use std::path::Path;
 use tch::{Cuda, Device};
 
-/// The device named `auto` (the first GPU if there is one, else the CPU),
-/// `cpu`, `cuda` or `cuda:N`.
+/// The device named `auto` (a GPU if there is one, else the CPU), `cpu`, `cuda` or `cuda:N`. Without a number it is the
+/// GPU of this process: the first, or among the ranks of a machine that of its number there.
 pub fn select(name: &str) -> Result<Device> {
     let fail = |what: String| Err(PolicyError::Device { name: name.to_owned(), what });
     let index = match name {
         "cpu" => return Ok(Device::Cpu),
         "auto" => {
             let usable = load_cuda().is_ok() && Cuda::is_available();
-            return Ok(if usable { Device::Cuda(0) } else { Device::Cpu });
+            return Ok(if usable { Device::Cuda(own_gpu()) } else { Device::Cpu });
         }
-        "cuda" => 0,
+        "cuda" => None,
         _ => match name.strip_prefix("cuda:").map(str::parse::<usize>) {
-            Some(Ok(index)) => index,
+            Some(Ok(index)) => Some(index),
             _ => return fail("unknown name\nhint: use \"auto\", \"cpu\", \"cuda\" or \"cuda:N\"".into()),
         },
     };
@@ -35,11 +36,21 @@ pub fn select(name: &str) -> Result<Device> {
     if let Err(PolicyError::Device { what, .. }) = load_cuda() {
         return fail(format!("{what}\nhint: install PyTorch with CUDA, or use \"cpu\""));
     }
-    let count = Cuda::device_count().max(0) as usize;
+    let (count, index) = (gpus(), index.unwrap_or_else(own_gpu));
     if !Cuda::is_available() || index >= count {
         return fail(format!("this machine has {count} usable GPUs\nhint: check the driver, or use \"cpu\""));
     }
     Ok(Device::Cuda(index))
+}
+
+/// The GPU of this process. A launcher may show each rank its own alone.
+fn own_gpu() -> usize {
+    let rank = Rendezvous::from_environment().ok().flatten();
+    rank.filter(|_| gpus() > 1).map_or(0, |rank| rank.local_rank)
+}
+
+fn gpus() -> usize {
+    Cuda::device_count().max(0) as usize
 }
 
 const NO_DRIVER: &str = "this machine has no NVIDIA driver";

@@ -1,9 +1,11 @@
-// The store and the operations that connect the ranks of a run: c10d's TCPStore and its process group over Gloo.
+// The store and the operations that connect the ranks of a run: c10d's TCPStore and its process groups. The one over
+// Gloo is made here, the one over NCCL in `cuda/nccl.cpp`.
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "group.h"
 #include "guarded.h"
 
 #include <chrono>
@@ -12,29 +14,32 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
-using Store = c10::intrusive_ptr<c10d::Store>;
-using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
-
-// An operation that runs. c10d's own `wait` throws where time runs out, which costs a backtrace each time.
+// An operation that runs. c10d's own `wait` throws where time runs out, which costs a backtrace each time. On the CPU
+// the end calls back; what runs on a GPU is asked whether it has ended.
 struct Running {
-  explicit Running(c10::intrusive_ptr<c10d::Work> work) : work(std::move(work)), end(std::make_shared<End>()) {
+  Running(c10::intrusive_ptr<c10d::Work> work, bool is_on_cpu) : work(std::move(work)) {
+    if (!is_on_cpu) return;
+    end = std::make_shared<End>();
     this->work->getFuture()->addCallback([end = end](c10::ivalue::Future &) {
       std::lock_guard<std::mutex> lock(end->mutex);
-      end->time = std::chrono::steady_clock::now();
+      end->time = Clock::now();
       end->reached = true;
       end->changed.notify_all();
     });
   }
 
+  using Clock = std::chrono::steady_clock;
+
   struct End {
     std::mutex mutex;
     std::condition_variable changed;
     bool reached = false;
-    std::chrono::steady_clock::time_point time;
+    Clock::time_point time;
   };
 
   c10::intrusive_ptr<c10d::Work> work;
@@ -108,7 +113,7 @@ void gavel_group_leave(Group *group) { delete group; }
 char *gavel_group_sum(Group *group, at::Tensor *tensor, Running **out) {
   return guarded([&] {
     std::vector<at::Tensor> tensors{*tensor};
-    *out = new Running((*group)->allreduce(tensors));
+    *out = new Running((*group)->allreduce(tensors), tensor->is_cpu());
   });
 }
 
@@ -118,7 +123,7 @@ char *gavel_group_reduce(Group *group, at::Tensor *tensor, int to, Running **out
     std::vector<at::Tensor> tensors{*tensor};
     c10d::ReduceOptions options;
     options.rootRank = to;
-    *out = new Running((*group)->reduce(tensors, options));
+    *out = new Running((*group)->reduce(tensors, options), tensor->is_cpu());
   });
 }
 
@@ -127,25 +132,33 @@ char *gavel_group_broadcast(Group *group, at::Tensor *tensor, int from, Running 
     std::vector<at::Tensor> tensors{*tensor};
     c10d::BroadcastOptions options;
     options.rootRank = from;
-    *out = new Running((*group)->broadcast(tensors, options));
+    *out = new Running((*group)->broadcast(tensors, options), tensor->is_cpu());
   });
 }
 
 // `all` is as large as the `own` of all ranks, in their order.
 char *gavel_group_gather(Group *group, at::Tensor *own, at::Tensor *all, Running **out) {
-  return guarded([&] { *out = new Running((*group)->_allgather_base(*all, *own)); });
+  return guarded([&] { *out = new Running((*group)->_allgather_base(*all, *own), own->is_cpu()); });
 }
 
 // Waits for at most `timeout_ms`; `done` says whether the operation has ended, and `ago_ns` how long ago.
 char *gavel_running_wait(Running *running, int64_t timeout_ms, bool *done, int64_t *ago_ns) {
   return guarded([&] {
-    {
-      auto &end = *running->end;
-      std::unique_lock<std::mutex> lock(end.mutex);
-      *done = end.changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return end.reached; });
-      *ago_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - end.time).count();
+    using Clock = Running::Clock;
+    auto time = std::chrono::milliseconds(timeout_ms);
+    *ago_ns = 0;
+    if (auto end = running->end) {
+      std::unique_lock<std::mutex> lock(end->mutex);
+      *done = end->changed.wait_for(lock, time, [&] { return end->reached; });
+      *ago_ns = std::chrono::nanoseconds(Clock::now() - end->time).count();
+    } else {
+      auto until = Clock::now() + time;
+      while (!(*done = running->work->isCompleted()) && Clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    if (*done) running->work->wait();
+    if (!*done) return;
+    if (auto error = running->work->exception()) std::rethrow_exception(error);
+    running->work->wait();
   });
 }
 

@@ -3,6 +3,7 @@
 //! return their errors.
 
 pub mod autograd;
+pub mod cuda;
 pub mod layer;
 pub mod optimizer;
 pub mod peers;

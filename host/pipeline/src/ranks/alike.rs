@@ -3,6 +3,7 @@
 use super::Ranks;
 use crate::error::{PipelineError, Result};
 use gavel_scoring::recording::PluginSet;
+use gavel_torch::peers::Rendezvous;
 use serde::Serialize;
 use std::fs::File;
 use toml::{Table, Value};
@@ -19,6 +20,7 @@ pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> R
     let wrong =
         |error: toml::de::Error| PipelineError::Stopped(format!("the configuration cannot be compared: {error}"));
     let config: Table = config.parse().map_err(wrong)?;
+    check_device(&config, Rendezvous::local_size())?;
     // How much of its machine a rank may use is its own matter.
     for (key, value) in config.iter().filter(|(key, _)| *key != "resources") {
         flatten(key, value, &mut terms);
@@ -28,6 +30,16 @@ pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> R
     terms.push(("programs".to_owned(), hash(&plugins.programs)));
     let terms: Vec<(&str, &str)> = terms.iter().map(|(what, value)| (what.as_str(), value.as_str())).collect();
     Ok(ranks.peers().agree(&terms)?)
+}
+
+/// Refuses a GPU by its number where several ranks of a machine would share it.
+fn check_device(config: &Table, ranks: usize) -> Result<()> {
+    match config.get("model").and_then(|model| model.get("device")).and_then(Value::as_str) {
+        Some(device) if device.starts_with("cuda:") && ranks > 1 => Err(PipelineError::Stopped(format!(
+            "model.device is {device:?}, but {ranks} ranks of this machine would share that GPU\nhint: \"cuda\" gives each rank its own"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The keys of a configuration below `key`, with their values.
@@ -53,4 +65,19 @@ fn executable() -> String {
         _ => "unknown".to_owned(),
     };
     format!("{} ({hash})", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_a_machine_do_not_share_a_gpu() {
+        let check = |device: &str, ranks| check_device(&format!("model.device = {device:?}").parse().unwrap(), ranks);
+        for (device, ranks) in [("cuda", 8), ("auto", 8), ("cpu", 8), ("cuda:3", 1)] {
+            assert!(check(device, ranks).is_ok(), "{device}");
+        }
+        let error = check("cuda:3", 8).unwrap_err().to_string();
+        assert!(error.starts_with("model.device is \"cuda:3\", but 8 ranks") && error.contains("hint: "), "{error}");
+    }
 }

@@ -93,11 +93,11 @@ pub enum PeersError {
         /// How that was noticed.
         what: String,
     },
-    /// Tensors that these ranks cannot exchange.
-    #[error("several ranks on {device} need NCCL, which this build lacks\nhint: train with one rank, or on the CPU")]
-    Device {
-        /// The device of the tensor.
-        device: String,
+    /// GPUs that NCCL does not connect.
+    #[error("the GPUs of several ranks cannot be connected: {what}\nhint: train with one rank, or on the CPU")]
+    Gpus {
+        /// Why.
+        what: String,
     },
     /// Something that a rank sent cannot be read.
     #[error("rank {rank} sent what is not {expected}")]

@@ -1,12 +1,13 @@
-//! c10d's process group over Gloo, the connection of all ranks (`shim/collectives.cpp`).
+//! c10d's process groups, the connections of all ranks: over Gloo for tensors on the CPU (`shim/collectives.cpp`), over
+//! NCCL for those on GPUs (`shim/cuda/nccl.cpp`).
 
 use super::error::{PeersError, Result};
 use super::rendezvous::Rendezvous;
 use super::store::{CStore, Store, c_text};
-use crate::checked;
-use std::ffi::c_char;
+use crate::{checked, cuda};
+use std::ffi::{c_char, c_void};
 use std::time::Duration;
-use tch::{Device, Tensor};
+use tch::Tensor;
 use torch_sys::C_tensor;
 
 /// c10d's process group.
@@ -52,6 +53,8 @@ unsafe extern "C" {
     fn gavel_running_free(running: *mut CRunning);
 }
 
+type JoinGpus = unsafe extern "C" fn(*mut CStore, *const c_char, i32, i32, i64, *mut *mut CGroup) -> *mut c_char;
+
 /// How long an operation waits for the slowest rank, as in torch.distributed.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
@@ -94,6 +97,19 @@ impl Running {
 }
 
 impl Group {
+    /// Connects the GPU of this rank with those of the others, which do the same. They meet at the first operation.
+    pub fn join_gpus(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Self> {
+        let join = cuda::function(c"gavel_cuda_group_join").map_err(|what| PeersError::Gpus { what })?;
+        // SAFETY: this is its signature in the shim.
+        let join = unsafe { std::mem::transmute::<*mut c_void, JoinGpus>(join) };
+        let prefix = c_text(prefix);
+        let (rank, size, timeout) = (at.rank as i32, at.size as i32, TIMEOUT.as_millis() as i64);
+        let mut out = std::ptr::null_mut();
+        // SAFETY: the store is open, and the text and the result outlive the call.
+        checked(unsafe { join(store.as_ptr(), prefix.as_ptr(), rank, size, timeout, &mut out) })?;
+        Ok(Self(out))
+    }
+
     /// Connects this rank with the others, which do the same. `prefix` is that of the keys in the store.
     pub fn join(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Self> {
         // The variable of torch.distributed: the network between the machines, where a machine has several.
@@ -145,12 +161,10 @@ impl Group {
     }
 }
 
-/// Refuses a tensor that Gloo cannot take.
 fn check(tensor: &Tensor) -> Result<()> {
-    match tensor.device() {
-        Device::Cpu if tensor.is_contiguous() => Ok(()),
-        Device::Cpu => Err(PeersError::Torch("a tensor of several ranks must be contiguous".into())),
-        device => Err(PeersError::Device { device: format!("{device:?}") }),
+    match tensor.is_contiguous() {
+        true => Ok(()),
+        false => Err(PeersError::Torch("a tensor of several ranks must be contiguous".into())),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The ranks of a run: processes that train one model together, each on its share of the data. They meet in c10d's
-//! TCPStore and compute over Gloo, so that torchrun, Slurm and Kubernetes start them as they start PyTorch's.
+//! TCPStore and compute over Gloo and NCCL, so that torchrun, Slurm and Kubernetes start them as they start PyTorch's.
 //!
 //! A process by itself is a run of one rank: every operation is then the identity and costs nothing.
 
@@ -19,7 +19,7 @@ use error::Result;
 use group::{Group, Running};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use store::Store;
 use tch::{Device, Kind, Tensor};
@@ -52,6 +52,8 @@ struct Joined {
     watch: Watch,
     /// Not dropped after a failure: its threads may wait for a rank that is gone.
     group: ManuallyDrop<Group>,
+    /// The same for GPUs, which connect at their first operation.
+    gpus: ManuallyDrop<OnceLock<Group>>,
     has_failed: AtomicBool,
     meter: Mutex<Meter>,
 }
@@ -114,9 +116,9 @@ impl Peers {
         let watch = Watch::start(beats, &at, processes.clone(), &prefix);
         let group = connect(&store, &at, &prefix, &watch).inspect_err(|_| watch.leave(&store, &prefix))?;
         let local_rank = at.local_rank;
-        let (group, has_failed) = (ManuallyDrop::new(group), AtomicBool::new(false));
-        let meter = Mutex::default();
-        let joined = Joined { at, processes, prefix, store, watch, group, has_failed, meter };
+        let (group, gpus) = (ManuallyDrop::new(group), ManuallyDrop::default());
+        let (has_failed, meter) = (AtomicBool::new(false), Mutex::default());
+        let joined = Joined { at, processes, prefix, store, watch, group, gpus, has_failed, meter };
         Ok(Self { local_rank, joined: Some(Arc::new(joined)) })
     }
 
@@ -147,10 +149,11 @@ impl Peers {
         joined.watch.verdict(&joined.store, &joined.prefix, None)
     }
 
-    /// Sums a tensor on the CPU over all ranks, in place. All ranks get the same numbers, and the same each time.
+    /// Sums a tensor over all ranks, in place. All ranks get the same numbers, on the CPU the same each time.
     ///
     /// # Errors
-    /// A rank is gone, the tensor is not on the CPU or not contiguous, or libtorch fails.
+    /// A rank is gone, the tensor is not contiguous, it is on a GPU and NCCL does not connect the ranks, or libtorch
+    /// fails.
     pub fn sum(&self, tensor: &Tensor) -> Result<()> {
         self.begin_sum(tensor)?.wait()
     }
@@ -161,11 +164,11 @@ impl Peers {
     /// As [`sum`](Self::sum).
     pub fn begin_sum(&self, tensor: &Tensor) -> Result<PendingSum> {
         let Some(joined) = &self.joined else { return Ok(PendingSum(None)) };
-        let begun = joined.begin(&Operation::Sum(bytes(tensor)), |group| group.sum(tensor))?;
+        let begun = joined.begin(&Operation::Sum(bytes(tensor)), tensor, |group| group.sum(tensor))?;
         Ok(PendingSum(Some((vec![begun], joined.clone()))))
     }
 
-    /// Begins a sum in the background that the rank `to` alone gets, in place, the same each time. The tensors of the
+    /// Begins a sum in the background that the rank `to` alone gets, in place. The tensors of the
     /// others have no meaning afterwards.
     ///
     /// # Errors
@@ -175,9 +178,13 @@ impl Peers {
         if !tensor.is_contiguous() {
             return Err(PeersError::Torch("a tensor of several ranks must be contiguous".into()));
         }
-        let longest = REDUCED_AT_ONCE * joined.at.size / tensor.kind().elt_size_in_bytes();
+        let longest = match tensor.device() {
+            Device::Cpu => REDUCED_AT_ONCE * joined.at.size / tensor.kind().elt_size_in_bytes(),
+            _ => tensor.numel().max(1),
+        };
         let parts = tensor.f_detach()?.f_flatten(0, -1)?.f_split(longest as i64, 0)?;
-        let begin = |part: &Tensor| joined.begin(&Operation::Reduce(bytes(part), to), |group| group.reduce(part, to));
+        let begin =
+            |part: &Tensor| joined.begin(&Operation::Reduce(bytes(part), to), part, |group| group.reduce(part, to));
         Ok(PendingSum(Some((parts.iter().map(begin).collect::<Result<_>>()?, joined.clone()))))
     }
 
@@ -186,7 +193,7 @@ impl Peers {
         self.joined.as_ref().map_or_else(Cost::default, |joined| joined.meter().take())
     }
 
-    /// Overwrites a tensor on the CPU with that of the rank `from`, of the same shape and kind.
+    /// Overwrites a tensor with that of the rank `from`, of the same shape and kind.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -194,7 +201,7 @@ impl Peers {
         match &self.joined {
             Some(joined) => {
                 let operation = Operation::Broadcast(bytes(tensor), from);
-                joined.wait(&joined.begin(&operation, |group| group.broadcast(tensor, from))?)
+                joined.wait(&joined.begin(&operation, tensor, |group| group.broadcast(tensor, from))?)
             }
             None => Ok(()),
         }
@@ -266,15 +273,45 @@ impl Joined {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, operation: &Operation, begin: impl FnOnce(&Group) -> Result<Running>) -> Result<Begun> {
+    fn begin(
+        &self,
+        operation: &Operation,
+        tensor: &Tensor,
+        begin: impl FnOnce(&Group) -> Result<Running>,
+    ) -> Result<Begun> {
+        let group = match tensor.device() {
+            Device::Cpu => &*self.group,
+            device => self.gpus(device)?,
+        };
         let at = Instant::now();
-        let running = begin(&self.group)?;
+        let running = begin(group)?;
         self.meter().begin(operation, self.at.rank, self.at.size);
         Ok(Begun { running, at })
     }
 
+    /// The connection of this rank's GPU with those of the others. The first call makes it, on all ranks together.
+    fn gpus(&self, device: Device) -> Result<&Group> {
+        if let Some(group) = self.gpus.get() {
+            return Ok(group);
+        }
+        let own = connect_store(&self.at)?;
+        let keys = format!("{}nccl", self.prefix);
+        let group = Group::join_gpus(&own, &self.at, &keys).map_err(without_gpus)?;
+        let connect = move || {
+            // NCCL connects with the first operation, which waits for the slowest rank.
+            let first = group.sum(&Tensor::f_zeros([1], (Kind::Float, device))?)?;
+            while first.wait(LOOK)?.is_none() {}
+            Ok(group)
+        };
+        let group = connect_within_sight(&self.store, &self.prefix, &self.watch, connect).inspect_err(|_| {
+            self.has_failed.store(true, Ordering::Relaxed);
+        });
+        let group = group.map_err(without_gpus)?;
+        Ok(self.gpus.get_or_init(|| group))
+    }
+
     fn gather(&self, own: &Tensor, all: &Tensor) -> Result<()> {
-        self.wait(&self.begin(&Operation::Gather(bytes(own)), |group| group.gather(own, all))?)
+        self.wait(&self.begin(&Operation::Gather(bytes(own)), own, |group| group.gather(own, all))?)
     }
 
     fn wait(&self, begun: &Begun) -> Result<()> {
@@ -306,8 +343,11 @@ impl Drop for Joined {
     fn drop(&mut self) {
         self.watch.leave(&self.store, &self.prefix);
         if !self.has_failed.load(Ordering::Relaxed) {
-            // SAFETY: this value is dropped, so that nothing uses the group after it.
-            unsafe { ManuallyDrop::drop(&mut self.group) }
+            // SAFETY: this value is dropped, so that nothing uses the groups after it.
+            unsafe {
+                ManuallyDrop::drop(&mut self.gpus);
+                ManuallyDrop::drop(&mut self.group);
+            }
         }
     }
 }
@@ -341,11 +381,25 @@ fn meet(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Vec<RankProcess>
     Ok(places.into_iter().enumerate().map(|(rank, place)| RankProcess { rank, place }).collect())
 }
 
-/// Connects this rank with the others, unless one is gone by then.
+/// Connects this rank with the others.
 fn connect(store: &Store, at: &Rendezvous, prefix: &str, watch: &Watch) -> Result<Group> {
-    let own = Store::connect(&at.address, at.port, false, at.start_within)?;
-    let (at, keys) = (at.clone(), format!("{prefix}gloo"));
-    let group = in_background(move || Group::join(&own, &at, &keys));
+    let (own, at, keys) = (connect_store(at)?, at.clone(), format!("{prefix}gloo"));
+    connect_within_sight(store, prefix, watch, move || Group::join(&own, &at, &keys))
+}
+
+/// A client of the store for a thread of its own.
+fn connect_store(at: &Rendezvous) -> Result<Store> {
+    Store::connect(&at.address, at.port, false, at.start_within)
+}
+
+/// Waits for a connection with the other ranks, unless one of them is gone by then.
+fn connect_within_sight(
+    store: &Store,
+    prefix: &str,
+    watch: &Watch,
+    connect: impl FnOnce() -> Result<Group> + Send + 'static,
+) -> Result<Group> {
+    let group = in_background(connect);
     loop {
         match group.recv_timeout(LOOK) {
             Ok(Err(error)) => return Err(watch.blame(store, prefix, &error.to_string()).unwrap_or(error)),
@@ -356,6 +410,13 @@ fn connect(store: &Store, at: &Rendezvous, prefix: &str, watch: &Watch) -> Resul
                 None => continue,
             },
         }
+    }
+}
+
+fn without_gpus(error: PeersError) -> PeersError {
+    match error {
+        PeersError::Torch(what) => PeersError::Gpus { what },
+        other => other,
     }
 }
 

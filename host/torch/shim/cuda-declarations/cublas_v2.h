@@ -1,0 +1,5 @@
+// See `nccl.h`.
+#pragma once
+
+typedef struct cublasContext *cublasHandle_t;
+typedef enum { CUBLAS_STATUS_SUCCESS = 0 } cublasStatus_t;

@@ -1,0 +1,2 @@
+// See `nccl.h`.
+#pragma once

@@ -1,0 +1,4 @@
+// See `nccl.h`.
+#pragma once
+
+typedef struct cusolverDnContext *cusolverDnHandle_t;

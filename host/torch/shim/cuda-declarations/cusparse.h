@@ -1,0 +1,5 @@
+// See `nccl.h`.
+#pragma once
+
+typedef struct cusparseContext *cusparseHandle_t;
+typedef enum { CUSPARSE_STATUS_SUCCESS = 0 } cusparseStatus_t;
