@@ -5,6 +5,9 @@ mod decode;
 mod measure;
 mod model;
 mod prefill;
+mod ranks;
+mod scaling;
+mod step_time;
 mod train;
 
 use crate::openmp::quiet_openmp;
@@ -17,6 +20,7 @@ pub enum BenchCommand {
     Decode(decode::DecodeArgs),
     Prefill(prefill::PrefillArgs),
     Train(train::TrainArgs),
+    Scaling(scaling::ScalingArgs),
 }
 
 pub fn run(command: BenchCommand) -> Result<ExitCode> {
@@ -25,6 +29,7 @@ pub fn run(command: BenchCommand) -> Result<ExitCode> {
         BenchCommand::Decode(args) => decode::run(&args)?,
         BenchCommand::Prefill(args) => prefill::run(&args)?,
         BenchCommand::Train(args) => train::run(&args)?,
+        BenchCommand::Scaling(args) => scaling::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

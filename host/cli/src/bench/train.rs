@@ -3,12 +3,14 @@
 use super::cost::update_flops;
 use super::measure::median;
 use super::model::{BenchModelArgs, dtype, prompt};
+use super::ranks::{Measured as OfRank, OfRanks, of_ranks};
 use crate::table;
 use crate::terminal;
 use anyhow::{Result, ensure};
 use clap::Args;
 use gavel_policy::{Model, ModelConfig, device};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer};
+use gavel_torch::peers::{Cost, Peers};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer, shares};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -20,6 +22,9 @@ const ROUNDS: usize = 3;
 /// All prompts have the same length, and so have all responses. A prompt is computed once for its group. The time is
 /// the median of three updates. Operations are counted as by `gavel bench prefill`, but with the whole last layer. The
 /// backward pass counts as two forward passes. Gradient checkpointing executes the layers' forward pass once more.
+///
+/// In several ranks, which torchrun starts, each rank learns from its share of the rows. The time is then compared with
+/// what is predicted from the passes of the slowest rank, and from the sums and the sending of weights by themselves.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel bench train --init config.json --dtype bfloat16 --prompts 4 --prompt-tokens 512 --response-tokens 512"
@@ -71,6 +76,8 @@ struct Measured {
     /// The executed operations as a share of the ceiling.
     #[serde(skip_serializing_if = "Option::is_none")]
     share_of_ceiling: Option<f64>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    of_ranks: Option<OfRanks>,
 }
 
 pub fn run(args: &TrainArgs) -> Result<()> {
@@ -80,22 +87,60 @@ pub fn run(args: &TrainArgs) -> Result<()> {
         i64::from(tokens) <= positions,
         "{tokens} tokens of a prompt and a response exceed the model's {positions} positions"
     );
-    let rows = rows(args, model.config());
-    let mut trainer = Trainer::new(&model, OptimizerConfig::default(), args.max_tokens_per_micro_batch)?
-        .gradient_checkpointing(args.gradient_checkpointing);
-    let mut seconds = Vec::new();
-    for _ in 0..=ROUNDS {
-        let started = Instant::now();
-        // The rate is tiny: with a larger one, the noise would soon make the weights infinite.
-        trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 1e-9)?;
-        seconds.push(started.elapsed().as_secs_f64());
+    let (peers, rows) = (Peers::from_environment()?, rows(args, model.config()));
+    let shares = shares(rows.iter().map(|row| (&row.prompt[..], row.response.len())), peers.size());
+    let own = &rows[shares[peers.rank()].clone()];
+    let trainer = || -> Result<Trainer> {
+        let trainer = Trainer::new(&model, OptimizerConfig::default(), args.max_tokens_per_micro_batch)?;
+        Ok(trainer.gradient_checkpointing(args.gradient_checkpointing))
+    };
+    let by_itself = match peers.size() {
+        1 => Vec::new(),
+        size => {
+            ensure!(rows.len() >= size, "{size} ranks need as many rows: set --prompts or --group-size");
+            updates(trainer()?, &model, own, &Peers::alone())?
+        }
+    };
+    let together = updates(trainer()?.with_peers(peers.clone())?, &model, own, &peers)?;
+    let [seconds, passes] =
+        [&together, &by_itself].map(|all| median(all.iter().map(|(seconds, _)| *seconds).collect()));
+    let of_ranks = match peers.size() {
+        1 => None,
+        _ => {
+            let costs: Vec<Cost> = together.iter().map(|(_, cost)| *cost).collect();
+            let parameters = model.parameters().iter().map(|(_, parameter)| parameter.numel() as u64).sum();
+            let tokens: usize =
+                own.iter().map(|row| row.prompt.len() / args.group_size as usize + row.response.len()).sum();
+            let micro_batches = tokens.div_ceil(args.max_tokens_per_micro_batch).max(1) as f64;
+            let beside = if args.gradient_checkpointing { 0.75 } else { 2.0 / 3.0 } / micro_batches;
+            let device = model.device();
+            Some(of_ranks(&peers, &OfRank { passes, costs: &costs, parameters, device, beside })?)
+        }
+    };
+    if peers.rank() > 0 {
+        return Ok(());
     }
-    let measured = measured(args, &model, median(seconds[1..].to_vec()));
+    let measured = Measured { of_ranks, ..measured(args, &model, seconds) };
     match args.json {
         true => terminal::json(&measured)?,
         false => print(&measured),
     }
     Ok(())
+}
+
+/// The seconds of each update but the first, and what it cost this rank.
+fn updates(mut trainer: Trainer, model: &Model, rows: &[Experience], peers: &Peers) -> Result<Vec<(f64, Cost)>> {
+    let mut all = Vec::new();
+    for _ in 0..=ROUNDS {
+        peers.gather(&[])?;
+        peers.take_cost();
+        let started = Instant::now();
+        // The rate is tiny: with a larger one, the noise would soon make the weights infinite.
+        trainer.update(model, None, rows, &LossConfig::default(), 1.0, 1e-9)?;
+        all.push((started.elapsed().as_secs_f64(), peers.take_cost()));
+    }
+    all.remove(0);
+    Ok(all)
 }
 
 /// Responses of made-up tokens, half of them better than the others.
@@ -134,6 +179,7 @@ fn measured(args: &TrainArgs, model: &Model, seconds: f64) -> Measured {
         model_flops_per_second: flops(false),
         executed_flops_per_second: executed,
         share_of_ceiling: args.ceiling.map(|ceiling| executed / ceiling),
+        of_ranks: None,
     }
 }
 
@@ -146,4 +192,7 @@ fn print(of: &Measured) {
         of.share_of_ceiling.map_or_else(String::new, |share| format!("{:.0} % of the ceiling", share * 100.0)),
     ];
     table::print(["update", "tokens/s", "of the model", "executed", ""], std::iter::once(row));
+    if let Some(of_ranks) = &of.of_ranks {
+        of_ranks.print(of.seconds);
+    }
 }
