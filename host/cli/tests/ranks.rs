@@ -1,11 +1,11 @@
-//! `gavel train` and `gavel sft` as several processes that the variables of torchrun start.
+//! The commands that train, as several processes that the variables of torchrun start.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
 mod project;
 
 use project::{Project, lines, stderr};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -195,19 +195,76 @@ fn a_rank_with_another_configuration_is_refused_by_name() {
     assert!(!project.path("runs").exists(), "a run began");
 }
 
-#[test]
-fn a_command_of_one_process_refuses_several_ranks() {
-    let project = Project::new();
-    project.write("pairs.jsonl", "{\"prompt\": \"q\", \"chosen\": \"a\", \"rejected\": \"b\"}\n");
+/// A configuration for pairs of different lengths, and `held_out` held-out pairs.
+fn write_pairs(project: &Project, held_out: usize) {
+    let pair = |index: usize| {
+        let better = format!("{index} {}", "a".repeat(1 + index % 7));
+        json!({"prompt": format!("Say {index}"), "chosen": better, "rejected": format!("{index} b")}).to_string() + "\n"
+    };
+    project.write("pairs.jsonl", &(0..40).map(pair).collect::<String>());
+    project.write("held-out.jsonl", &(100..100 + held_out).map(pair).collect::<String>());
     let text = project.read("sft.toml");
     let model = &text[..text.find("[data]").unwrap()];
-    let more = "[data]\ntrain = \"pairs.jsonl\"\n[train]\nsteps = 1\nbatch_size = 1\nlearning_rate = 1e-3\n";
+    let more = "[data]\ntrain = \"pairs.jsonl\"\nvalidation = \"held-out.jsonl\"\n[checkpoint]\nevery = 3\n[train]\nsteps = 6\nbatch_size = 8\nlearning_rate = 1e-2\nvalidate_every = 3\n";
     project.write("pairs.toml", &format!("{model}{more}"));
-    for (status, said) in ends(start(&project, 2, &["reward-model", "-c", "pairs.toml"])) {
-        assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains("this command runs in one process, not in 2 ranks"), "{said}");
+}
+
+#[test]
+fn every_rank_has_a_share_of_the_pairs() {
+    let project = Project::new();
+    // Fewer held-out pairs than ranks too.
+    for (command, held_out, name) in [("reward-model", 10, "reward"), ("dpo", 2, "dpo")] {
+        write_pairs(&project, held_out);
+        let run = |size: usize, which: &str, more: &[&str]| {
+            let name = format!("log.name={name}-{which}");
+            succeed(&project, size, &[&[command, "-c", "pairs.toml", "--set", &name][..], more].concat());
+        };
+        let folder = |which: &str| format!("runs/{name}-{which}");
+        run(1, "one", &[]);
+        let one = metrics(&project, &folder("one"));
+        assert!(one[6]["loss"].as_f64() < one[1]["loss"].as_f64() && one[6].contains_key("val/accuracy"), "{one:?}");
+        for (size, which) in [(2, "two"), (3, "three"), (2, "again")] {
+            run(size, which, &[]);
+            assert_close(&one, &metrics(&project, &folder(which)), &folder(which));
+        }
+        assert_eq!(metrics(&project, &folder("again")), metrics(&project, &folder("two")));
+        assert!(weights(&project, &folder("again")) == weights(&project, &folder("two")), "the weights differ");
+        if command == "dpo" {
+            // Any number of ranks resumes.
+            run(2, "parts", &["--set", "train.steps=3"]);
+            run(3, "parts", &["--resume"]);
+            assert_close(&one, &metrics(&project, &folder("parts")), &folder("parts"));
+        }
     }
-    project.succeed(&["reward-model", "-c", "pairs.toml"]);
+}
+
+#[test]
+fn a_rank_that_fails_on_pairs_ends_the_others_and_all_start_again() {
+    let project = Project::new();
+    write_pairs(&project, 4);
+    let args = ["reward-model", "-c", "pairs.toml", "--set", "train.steps=4000"];
+    let mut ranks = start(&project, 2, &args);
+    while lines(&project.path("runs/run/metrics.jsonl")).len() < 6 {
+        assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ranks[1].kill().unwrap();
+    let ends = ends(ranks);
+    assert!(ends[0].0.code() == Some(2) && ends[0].1.contains("rank 1 (process "), "{ends:?}");
+    let steps = lines(&project.path("runs/run/metrics.jsonl")).len() + 3;
+    let (port, setting) = (free_port(), format!("train.steps={steps}"));
+    let args = [&args[..4], &[&setting]].concat();
+    let again = |number| rank(&project, number, 2, port, &args).env("TORCHELASTIC_RESTART_COUNT", "1").spawn().unwrap();
+    for (status, said) in self::ends(vec![again(0), again(1)]) {
+        assert!(status.success(), "{said}");
+    }
+    let found: Vec<u64> = project.metrics("runs/run").iter().map(|step| step["step"].as_u64().unwrap()).collect();
+    assert_eq!(found, (0..=steps as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_table_of_ranks_is_for_train_alone() {
+    let project = Project::new();
     let output = project.run(&["sft", "-c", "sft.toml", "--set", "ranks.share=\"load\""]);
     assert!(stderr(&output).contains("[ranks] is for `gavel train`"), "{}", stderr(&output));
 }

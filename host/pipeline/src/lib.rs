@@ -53,6 +53,7 @@ mod teacher;
 mod testing;
 mod token_measures;
 mod train;
+mod trained;
 mod unlearned;
 mod updater;
 mod validation;
