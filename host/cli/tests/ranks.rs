@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
+#[path = "project/judge.rs"]
+mod judge;
 mod project;
 
+use judge::Judge;
 use project::{Project, lines, stderr};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -102,6 +105,25 @@ fn several_ranks_are_one_run() {
     succeed(&project, 2, &args("log.name=two"));
     assert_eq!(metrics(&project, "runs/two-2"), metrics(&project, "runs/two"));
     assert!(weights(&project, "runs/two-2") == weights(&project, "runs/two"), "the weights differ");
+}
+
+#[test]
+fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
+    let (project, judge) = (Project::new(), Judge::start());
+    // Rank 1 draws every second group. Answers to a validation set would count in the next step.
+    let text = project.read("train.toml").replace("validation = \"validation.jsonl\"\n", "");
+    let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
+    project.write("train.toml", &format!("{text}\n{endpoint}"));
+    let more = "weight = 0.1\ngrant = { chat = [\"judge\"] }\nlimits = { timeout = \"120s\" }";
+    project.add_reward("asks", "guests/asks.wasm", more);
+    succeed(&project, 2, &["train", "-c", "train.toml", "--set", "train.steps=3"]);
+    let steps = lines(&project.path("runs/run/metrics.jsonl"));
+    let sum = |name: &str| steps[1..].iter().map(|step| step[name].as_f64().unwrap()).sum::<f64>();
+    assert!(judge.asked() >= 3 * 16, "{}", judge.asked());
+    assert_eq!(sum("chat/judge/requests"), judge.asked() as f64);
+    // The judge reports 32 tokens for each answer. The attempt before the run is not spent by a step.
+    assert_eq!(sum("spent/asks/tokens"), f64::from(32 * 3 * 16));
+    assert!(steps[1..].iter().all(|step| step["reward/asks/latency_p99"].is_number()), "{steps:?}");
 }
 
 #[test]

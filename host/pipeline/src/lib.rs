@@ -32,6 +32,7 @@ mod policy;
 mod preference;
 mod probe;
 mod prompts;
+mod rank_work;
 mod ranks;
 mod recorder;
 mod reference;

@@ -5,16 +5,18 @@ mod folder;
 mod usage;
 mod wrong;
 
+pub(crate) use usage::RewardModelWork;
+
 use crate::config::{RewardModelSource, RewardModelTable};
 use crate::error::{PipelineError, Result};
 use endpoint::RewardEndpoint;
 use gavel_plugin::RewardModel;
 use gavel_policy::Device;
 use gavel_rollout::{DeviceTurns, RewardModelFootprint};
-use gavel_runs::Metrics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use usage::UsageBefore;
+
 use wrong::Wrong;
 
 /// The reward models of a run.
@@ -77,10 +79,9 @@ impl RewardModels {
         self.local.iter().map(of).filter(|(_, footprint)| footprint.device == device).collect()
     }
 
-    /// Sets the metrics of what the models have done since the last step ended. All of them are timings: which step
-    /// asks for a conversation first may depend on the schedule.
-    pub(crate) fn end_step(&mut self, metrics: &mut Metrics) {
+    /// What the models of this process have done since the last step ended.
+    pub(crate) fn end_step(&mut self) -> RewardModelWork {
         let waited = self.turns.iter().map(|(_, turns)| turns.policy_waited()).sum();
-        self.before.end_step(&self.local, waited, metrics);
+        self.before.end_step(&self.local, waited)
     }
 }

@@ -5,9 +5,9 @@ use crate::advantages::Useless;
 use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
 use crate::group_queue::DrawnGroup;
+use crate::rank_work::RankWork;
 use crate::ranks::Ranks;
 use crate::run::Run;
-use crate::spending::describe_outside;
 use crate::step_metrics::{describe, outcomes};
 use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
 use gavel_data::Group;
@@ -94,9 +94,9 @@ impl RlRun<'_> {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
-        self.run.reward_models.end_step(&mut metrics);
-        let Run { ranks, rollout, recorder, .. } = &mut self.run;
-        describe_outside(&rollout.scorer, ranks, recorder, &mut metrics)?;
+        let Run { ranks, rollout, recorder, reward_models, .. } = &mut self.run;
+        let work = RankWork::take(&groups, reward_models, &rollout.scorer).of_all(ranks)?;
+        work.describe(recorder, &mut metrics);
         if ranks.are_several() {
             describe_ranks(ranks, seconds.generate, &mut metrics)?;
         }
