@@ -126,6 +126,72 @@ fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
     assert!(steps[1..].iter().all(|step| step["reward/asks/latency_p99"].is_number()), "{steps:?}");
 }
 
+/// The scores of the samples of a run's first step by the reward `liked`.
+fn scores(project: &Project, run: &str) -> BTreeMap<String, f64> {
+    let files = std::fs::read_dir(project.path(run).join("trajectories")).unwrap().map(|entry| entry.unwrap());
+    let first = files.filter(|file| file.file_name().to_string_lossy().starts_with("step-000001"));
+    let lines = first.flat_map(|file| lines(&file.path()));
+    lines
+        .map(|line| (line["id"].as_str().unwrap().to_owned(), line["plugins"]["liked"]["score"].as_f64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_reward_model_on_ranks_of_its_own_gives_the_scores_of_one_process() {
+    let project = Project::new();
+    write_pairs(&project, 2);
+    project.succeed(&["reward-model", "-c", "pairs.toml", "--set", "log.name=rm"]);
+    let reward = "[[reward]]\nname = \"liked\"\nreward_model = \"quality\"\n[reward_model.quality]\npath = \"runs/rm\"\n[checkpoint]";
+    project.write("train.toml", &project.read("train.toml").replace("[checkpoint]", reward));
+    let args = |more: &[&'static str]| [&["train", "-c", "train.toml"][..], more].concat();
+    project.succeed(&args(&["--set", "log.name=one"]));
+    let (one, found) = (metrics(&project, "runs/one"), scores(&project, "runs/one"));
+    assert!(found.len() == 16 && found.values().any(|score| *score != found["1.0.0"]), "{found:?}");
+    let on = |ranks: &'static str, name: &'static str| ["--set", ranks, "--set", name];
+    let (second, first) = ("reward_model.quality.ranks=[1]", "reward_model.quality.ranks=[0]");
+    for (size, set, run, absent) in [
+        (3, &on(second, "log.name=dealt")[..], "runs/dealt", 1),
+        (3, &[&on(second, "log.name=load")[..], &["--set", "ranks.share=\"load\""]].concat(), "runs/load", 1),
+        (2, &on(first, "log.name=first"), "runs/first", 0),
+    ] {
+        succeed(&project, size, &args(set));
+        assert_close(&one, &metrics(&project, run), run);
+        for (sample, score) in scores(&project, run) {
+            assert!((score - found[&sample]).abs() < 2e-4, "{run}, {sample}: {score} {}", found[&sample]);
+        }
+        assert_eq!(samples(&project, run), samples(&project, "runs/one"));
+        let file = match absent {
+            0 => "trajectories/step-000001.jsonl".to_owned(),
+            rank => format!("trajectories/step-000001.rank-{rank}.jsonl"),
+        };
+        assert!(lines(&project.path(run).join(file)).is_empty(), "rank {absent} has drawn");
+        let steps = lines(&project.path(run).join("metrics.jsonl"));
+        // Equal conversations are computed once, and the first step includes what was asked before it.
+        let asked =
+            ["scored", "reused"].map(|what| steps[1][&format!("perf/reward_model/quality/{what}")].as_u64().unwrap());
+        assert!(asked[0] > 0 && asked[0] + asked[1] >= 16, "{asked:?}");
+        let replayed = project.succeed(&["replay", run, "--json"]);
+        let replayed: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+        assert_eq!((replayed["samples"].as_u64(), replayed["different"].as_u64()), (Some(96), Some(0)));
+    }
+    // Any number of ranks resumes, also without a rank for the model.
+    succeed(&project, 3, &args(&[&on(second, "log.name=parts")[..], &["--set", "train.steps=4"]].concat()));
+    project.succeed(&args(&["--set", "log.name=parts", "--resume"]));
+    assert_close(&one, &metrics(&project, "runs/parts"), "runs/parts");
+
+    let alone = stderr(&project.run(&args(&["--set", second])));
+    assert!(alone.contains("reward_model.quality.ranks: the run is one process"), "{alone}");
+    project.succeed(&args(&["--set", second, "--dry-run"]));
+    for (ranks, says) in [
+        ("reward_model.quality.ranks=[2]", "there is no rank 2: the run has the ranks 0 to 1"),
+        ("reward_model.quality.ranks=[0, 1]", "all 2 ranks have a reward model"),
+    ] {
+        for (status, said) in ends(start(&project, 2, &args(&["--set", ranks]))) {
+            assert!(status.code() == Some(2) && said.contains(says), "{said}");
+        }
+    }
+}
+
 #[test]
 fn ranks_share_an_asynchronous_schedule_by_load() {
     let project = Project::new();

@@ -47,8 +47,11 @@ fn parse(path: &Path, text: &str) -> Result<Table> {
     text.parse().map_err(|error: toml::de::Error| RunError::damaged(path, error.message()))
 }
 
-/// Whether a key is `table` itself or in it.
+/// Whether a key is `table` itself or in it. In `table`, `*` is the name of any table.
 fn is_within(key: &str, table: &str) -> bool {
+    if let Some((first, last)) = table.split_once("*") {
+        return key.strip_prefix(first).is_some_and(|rest| rest.ends_with(last));
+    }
     key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 

@@ -56,9 +56,9 @@ pub(super) fn run<T: PairMethod>(
     control: &Control,
 ) -> Result<Summary> {
     threads::apart(|| {
-        let ranks = &Ranks::new(peers.clone());
+        let ranks = &Ranks::of(peers, &config.reward_model)?;
         let found = find_run(config, start, ranks)?;
-        let setup = Setup::new(config)?;
+        let setup = Setup::new(config, ranks)?;
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
@@ -99,7 +99,7 @@ pub(super) fn run<T: PairMethod>(
 
 /// Checks all that such a run would use.
 pub(super) fn dry_run<T: PairMethod>(config: &Config<T>) -> Result<DryRun> {
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config, &Ranks::alone())?;
     let pairs = Pairs::read(config, &setup)?;
     let probed = probe(config, &setup, &[])?;
     let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
