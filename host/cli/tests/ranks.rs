@@ -126,6 +126,14 @@ fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
     assert!(steps[1..].iter().all(|step| step["reward/asks/latency_p99"].is_number()), "{steps:?}");
 }
 
+/// Trains a reward model, and adds the reward `liked` that asks it.
+fn write_liked(project: &Project) {
+    write_pairs(project, 2);
+    project.succeed(&["reward-model", "-c", "pairs.toml", "--set", "log.name=rm"]);
+    let reward = "[[reward]]\nname = \"liked\"\nreward_model = \"quality\"\n[reward_model.quality]\npath = \"runs/rm\"\n[checkpoint]";
+    project.write("train.toml", &project.read("train.toml").replace("[checkpoint]", reward));
+}
+
 /// The scores of the samples of a run's first step by the reward `liked`.
 fn scores(project: &Project, run: &str) -> BTreeMap<String, f64> {
     let files = std::fs::read_dir(project.path(run).join("trajectories")).unwrap().map(|entry| entry.unwrap());
@@ -139,10 +147,7 @@ fn scores(project: &Project, run: &str) -> BTreeMap<String, f64> {
 #[test]
 fn a_reward_model_on_ranks_of_its_own_gives_the_scores_of_one_process() {
     let project = Project::new();
-    write_pairs(&project, 2);
-    project.succeed(&["reward-model", "-c", "pairs.toml", "--set", "log.name=rm"]);
-    let reward = "[[reward]]\nname = \"liked\"\nreward_model = \"quality\"\n[reward_model.quality]\npath = \"runs/rm\"\n[checkpoint]";
-    project.write("train.toml", &project.read("train.toml").replace("[checkpoint]", reward));
+    write_liked(&project);
     let args = |more: &[&'static str]| [&["train", "-c", "train.toml"][..], more].concat();
     project.succeed(&args(&["--set", "log.name=one"]));
     let (one, found) = (metrics(&project, "runs/one"), scores(&project, "runs/one"));
@@ -154,7 +159,8 @@ fn a_reward_model_on_ranks_of_its_own_gives_the_scores_of_one_process() {
         (3, &[&on(second, "log.name=load")[..], &["--set", "ranks.share=\"load\""]].concat(), "runs/load", 1),
         (2, &on(first, "log.name=first"), "runs/first", 0),
     ] {
-        succeed(&project, size, &args(set));
+        let said = succeed(&project, size, &args(set));
+        assert!(said[0].contains(&format!("{size} ranks, of which {} draw groups", size - 1)), "{}", said[0]);
         assert_close(&one, &metrics(&project, run), run);
         for (sample, score) in scores(&project, run) {
             assert!((score - found[&sample]).abs() < 2e-4, "{run}, {sample}: {score} {}", found[&sample]);
@@ -397,8 +403,8 @@ struct Machines([&'static str; 2]);
 
 impl Machines {
     /// Nothing where a process may not make them.
-    fn new() -> Option<Self> {
-        let machines = Self(["gavel-test-a", "gavel-test-b"]);
+    fn new(names: [&'static str; 2]) -> Option<Self> {
+        let machines = Self(names);
         let [a, b] = machines.0;
         machines.ip(&["netns", "add", a])?;
         machines.ip(&["netns", "add", b])?;
@@ -435,8 +441,28 @@ impl Drop for Machines {
 }
 
 #[test]
+fn a_reward_model_on_another_machine_is_asked_over_the_network_of_the_ranks() {
+    let Some(machines) = Machines::new(["gavel-test-c", "gavel-test-d"]) else {
+        eprintln!("skipped: network namespaces need root and iproute2");
+        return;
+    };
+    let project = Project::new();
+    write_liked(&project);
+    for ranks in ["reward_model.quality.ranks=[0]", "reward_model.quality.ranks=[1]"] {
+        let args = ["train", "-c", "train.toml", "--set", "train.steps=2", "--set", ranks];
+        let ranks = (0..2).map(|number| machines.start(&project, number, &args)).collect();
+        for (status, said) in ends(ranks) {
+            assert!(status.success(), "{said}");
+        }
+    }
+    for run in ["runs/run", "runs/run-2"] {
+        assert_eq!(project.metrics(run)[2]["outcome/liked/scored"], 16);
+    }
+}
+
+#[test]
 fn a_cut_between_two_machines_ends_both_sides() {
-    let Some(machines) = Machines::new() else {
+    let Some(machines) = Machines::new(["gavel-test-a", "gavel-test-b"]) else {
         eprintln!("skipped: network namespaces need root and iproute2");
         return;
     };

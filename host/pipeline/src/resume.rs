@@ -130,7 +130,10 @@ impl Opened {
     pub(crate) fn into_recorder<T: TrainTable + Serialize>(self, config: &Config<T>) -> Result<Recorder> {
         let Self { ranks, mut folder, tape, checkpoint } = self;
         if ranks.are_several() && ranks.is_first() {
-            tracing::info!("{} ranks", ranks.size());
+            match ranks.drawing() {
+                drawing if drawing == ranks.size() => tracing::info!("{} ranks", ranks.size()),
+                drawing => tracing::info!("{} ranks, of which {drawing} draw groups", ranks.size()),
+            }
         }
         let state = match checkpoint {
             Some((_, state)) if ranks.is_first() => {

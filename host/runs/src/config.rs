@@ -88,4 +88,12 @@ mod tests {
         differences(&old, &new, "", &mut changed);
         assert_eq!(changed, ["log", "train.loss.clip_low", "train.steps"]);
     }
+
+    #[test]
+    fn a_key_may_differ_in_every_table_of_a_kind() {
+        assert!(is_within("log.name", "log") && !is_within("logs", "log"));
+        let is_free = |key: &str| is_within(key, "reward_model.*.ranks");
+        assert!(is_free("reward_model.quality.ranks") && is_free("reward_model.v1.5.ranks"));
+        assert!(!is_free("reward_model.quality.path") && !is_free("reward_model.ranks") && !is_free("ranks"));
+    }
 }

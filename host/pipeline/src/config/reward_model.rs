@@ -223,9 +223,16 @@ impl RewardModelTable {
         self.endpoint_at(BaseUrls::One("http://127.0.0.1".into())).check(false, &Map::new())
     }
 
-    /// The model at the addresses of the ranks that have it.
+    /// The model at the addresses of the ranks that have it. The run ends with a rank that is gone: until then, requests
+    /// wait for it rather than fail.
     pub(crate) fn on_ranks(&self, urls: Vec<String>) -> RewardEndpointConfig {
-        RewardEndpointConfig { is_direct: true, ..self.endpoint_at(BaseUrls::Several(urls)) }
+        let asked = self.endpoint_at(BaseUrls::Several(urls));
+        RewardEndpointConfig {
+            timeout: self.timeout.unwrap_or(asked.deadline),
+            on_endpoint_down: self.on_endpoint_down.unwrap_or(OnEndpointDown::Pause),
+            is_direct: true,
+            ..asked
+        }
     }
 
     fn without_server(&self) -> Self {
