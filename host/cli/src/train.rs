@@ -151,10 +151,7 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config)?);
     }
-    run.start_and_print(|start, peers, control| {
-        alone(peers)?;
-        gavel_pipeline::reward_model(&config, start, control)
-    })
+    run.start_and_print(|start, peers, control| gavel_pipeline::reward_model(&config, start, peers, control))
 }
 
 pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
@@ -163,10 +160,7 @@ pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_dpo(&config)?);
     }
-    run.start_and_print(|start, peers, control| {
-        alone(peers)?;
-        gavel_pipeline::dpo(&config, start, control)
-    })
+    run.start_and_print(|start, peers, control| gavel_pipeline::dpo(&config, start, peers, control))
 }
 
 /// Whether torchrun has started the ranks again, after one has died.
@@ -179,16 +173,6 @@ pub fn log_level(asked: String) -> String {
     match Rendezvous::from_environment() {
         Ok(Some(rank)) if rank.rank > 0 && asked == "info" => "warn".to_owned(),
         _ => asked,
-    }
-}
-
-/// Refuses several ranks for a command that runs in one process.
-fn alone(peers: &Peers) -> std::result::Result<(), gavel_pipeline::PipelineError> {
-    match peers.size() {
-        1 => Ok(()),
-        size => Err(gavel_pipeline::PipelineError::Stopped(format!(
-            "this command runs in one process, not in {size} ranks\nhint: `gavel train` and `gavel sft` run in several"
-        ))),
     }
 }
 

@@ -1,11 +1,14 @@
-//! `gavel train` and `gavel sft` as several processes that the variables of torchrun start.
+//! The commands that train, as several processes that the variables of torchrun start.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
+#[path = "project/judge.rs"]
+mod judge;
 mod project;
 
+use judge::Judge;
 use project::{Project, lines, stderr};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -105,6 +108,97 @@ fn several_ranks_are_one_run() {
 }
 
 #[test]
+fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
+    let (project, judge) = (Project::new(), Judge::start());
+    // Rank 1 draws every second group. Answers to a validation set would count in the next step.
+    let text = project.read("train.toml").replace("validation = \"validation.jsonl\"\n", "");
+    let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
+    project.write("train.toml", &format!("{text}\n{endpoint}"));
+    let more = "weight = 0.1\ngrant = { chat = [\"judge\"] }\nlimits = { timeout = \"120s\" }";
+    project.add_reward("asks", "guests/asks.wasm", more);
+    succeed(&project, 2, &["train", "-c", "train.toml", "--set", "train.steps=3"]);
+    let steps = lines(&project.path("runs/run/metrics.jsonl"));
+    let sum = |name: &str| steps[1..].iter().map(|step| step[name].as_f64().unwrap()).sum::<f64>();
+    assert!(judge.asked() >= 3 * 16, "{}", judge.asked());
+    assert_eq!(sum("chat/judge/requests"), judge.asked() as f64);
+    // The judge reports 32 tokens for each answer. The attempt before the run is not spent by a step.
+    assert_eq!(sum("spent/asks/tokens"), f64::from(32 * 3 * 16));
+    assert!(steps[1..].iter().all(|step| step["reward/asks/latency_p99"].is_number()), "{steps:?}");
+}
+
+/// Trains a reward model, and adds the reward `liked` that asks it.
+fn write_liked(project: &Project) {
+    write_pairs(project, 2);
+    project.succeed(&["reward-model", "-c", "pairs.toml", "--set", "log.name=rm"]);
+    let reward = "[[reward]]\nname = \"liked\"\nreward_model = \"quality\"\n[reward_model.quality]\npath = \"runs/rm\"\n[checkpoint]";
+    project.write("train.toml", &project.read("train.toml").replace("[checkpoint]", reward));
+}
+
+/// The scores of the samples of a run's first step by the reward `liked`.
+fn scores(project: &Project, run: &str) -> BTreeMap<String, f64> {
+    let files = std::fs::read_dir(project.path(run).join("trajectories")).unwrap().map(|entry| entry.unwrap());
+    let first = files.filter(|file| file.file_name().to_string_lossy().starts_with("step-000001"));
+    let lines = first.flat_map(|file| lines(&file.path()));
+    lines
+        .map(|line| (line["id"].as_str().unwrap().to_owned(), line["plugins"]["liked"]["score"].as_f64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_reward_model_on_ranks_of_its_own_gives_the_scores_of_one_process() {
+    let project = Project::new();
+    write_liked(&project);
+    let args = |more: &[&'static str]| [&["train", "-c", "train.toml"][..], more].concat();
+    project.succeed(&args(&["--set", "log.name=one"]));
+    let (one, found) = (metrics(&project, "runs/one"), scores(&project, "runs/one"));
+    assert!(found.len() == 16 && found.values().any(|score| *score != found["1.0.0"]), "{found:?}");
+    let on = |ranks: &'static str, name: &'static str| ["--set", ranks, "--set", name];
+    let (second, first) = ("reward_model.quality.ranks=[1]", "reward_model.quality.ranks=[0]");
+    for (size, set, run, absent) in [
+        (3, &on(second, "log.name=dealt")[..], "runs/dealt", 1),
+        (3, &[&on(second, "log.name=load")[..], &["--set", "ranks.share=\"load\""]].concat(), "runs/load", 1),
+        (2, &on(first, "log.name=first"), "runs/first", 0),
+    ] {
+        let said = succeed(&project, size, &args(set));
+        assert!(said[0].contains(&format!("{size} ranks, of which {} draw groups", size - 1)), "{}", said[0]);
+        assert_close(&one, &metrics(&project, run), run);
+        for (sample, score) in scores(&project, run) {
+            assert!((score - found[&sample]).abs() < 2e-4, "{run}, {sample}: {score} {}", found[&sample]);
+        }
+        assert_eq!(samples(&project, run), samples(&project, "runs/one"));
+        let file = match absent {
+            0 => "trajectories/step-000001.jsonl".to_owned(),
+            rank => format!("trajectories/step-000001.rank-{rank}.jsonl"),
+        };
+        assert!(lines(&project.path(run).join(file)).is_empty(), "rank {absent} has drawn");
+        let steps = lines(&project.path(run).join("metrics.jsonl"));
+        // Equal conversations are computed once, and the first step includes what was asked before it.
+        let asked =
+            ["scored", "reused"].map(|what| steps[1][&format!("perf/reward_model/quality/{what}")].as_u64().unwrap());
+        assert!(asked[0] > 0 && asked[0] + asked[1] >= 16, "{asked:?}");
+        let replayed = project.succeed(&["replay", run, "--json"]);
+        let replayed: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+        assert_eq!((replayed["samples"].as_u64(), replayed["different"].as_u64()), (Some(96), Some(0)));
+    }
+    // Any number of ranks resumes, also without a rank for the model.
+    succeed(&project, 3, &args(&[&on(second, "log.name=parts")[..], &["--set", "train.steps=4"]].concat()));
+    project.succeed(&args(&["--set", "log.name=parts", "--resume"]));
+    assert_close(&one, &metrics(&project, "runs/parts"), "runs/parts");
+
+    let alone = stderr(&project.run(&args(&["--set", second])));
+    assert!(alone.contains("reward_model.quality.ranks: the run is one process"), "{alone}");
+    project.succeed(&args(&["--set", second, "--dry-run"]));
+    for (ranks, says) in [
+        ("reward_model.quality.ranks=[2]", "there is no rank 2: the run has the ranks 0 to 1"),
+        ("reward_model.quality.ranks=[0, 1]", "all 2 ranks have a reward model"),
+    ] {
+        for (status, said) in ends(start(&project, 2, &args(&["--set", ranks]))) {
+            assert!(status.code() == Some(2) && said.contains(says), "{said}");
+        }
+    }
+}
+
+#[test]
 fn ranks_share_an_asynchronous_schedule_by_load() {
     let project = Project::new();
     let args = [
@@ -195,19 +289,80 @@ fn a_rank_with_another_configuration_is_refused_by_name() {
     assert!(!project.path("runs").exists(), "a run began");
 }
 
-#[test]
-fn a_command_of_one_process_refuses_several_ranks() {
-    let project = Project::new();
-    project.write("pairs.jsonl", "{\"prompt\": \"q\", \"chosen\": \"a\", \"rejected\": \"b\"}\n");
+/// A configuration for pairs of different lengths, and `held_out` held-out pairs.
+fn write_pairs(project: &Project, held_out: usize) {
+    let pair = |index: usize| {
+        let better = format!("{index} {}", "a".repeat(1 + index % 7));
+        json!({"prompt": format!("Say {index}"), "chosen": better, "rejected": format!("{index} b")}).to_string() + "\n"
+    };
+    project.write("pairs.jsonl", &(0..40).map(pair).collect::<String>());
+    project.write("held-out.jsonl", &(100..100 + held_out).map(pair).collect::<String>());
     let text = project.read("sft.toml");
     let model = &text[..text.find("[data]").unwrap()];
-    let more = "[data]\ntrain = \"pairs.jsonl\"\n[train]\nsteps = 1\nbatch_size = 1\nlearning_rate = 1e-3\n";
+    let more = "[data]\ntrain = \"pairs.jsonl\"\nvalidation = \"held-out.jsonl\"\n[checkpoint]\nevery = 3\n[train]\nsteps = 6\nbatch_size = 8\nlearning_rate = 1e-2\nvalidate_every = 3\n";
     project.write("pairs.toml", &format!("{model}{more}"));
-    for (status, said) in ends(start(&project, 2, &["reward-model", "-c", "pairs.toml"])) {
-        assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains("this command runs in one process, not in 2 ranks"), "{said}");
+}
+
+#[test]
+fn every_rank_has_a_share_of_the_pairs() {
+    let project = Project::new();
+    // Fewer held-out pairs than ranks too.
+    for (command, held_out, name) in [("reward-model", 10, "reward"), ("dpo", 2, "dpo")] {
+        write_pairs(&project, held_out);
+        let run = |size: usize, which: &str, more: &[&str]| {
+            let name = format!("log.name={name}-{which}");
+            succeed(&project, size, &[&[command, "-c", "pairs.toml", "--set", &name][..], more].concat());
+        };
+        let folder = |which: &str| format!("runs/{name}-{which}");
+        run(1, "one", &[]);
+        let one = metrics(&project, &folder("one"));
+        assert!(one[6]["loss"].as_f64() < one[1]["loss"].as_f64() && one[6].contains_key("val/accuracy"), "{one:?}");
+        for (size, which) in [(2, "two"), (3, "three")] {
+            run(size, which, &[]);
+            assert_close(&one, &metrics(&project, &folder(which)), &folder(which));
+        }
+        if command == "dpo" {
+            // Any number of ranks resumes; the same number has the same bits.
+            run(2, "parts", &["--set", "train.steps=3"]);
+            run(2, "parts", &["--resume"]);
+            assert!(weights(&project, &folder("parts")) == weights(&project, &folder("two")), "the weights differ");
+            run(3, "parts", &["--resume-from", "3"]);
+            assert_close(&one, &metrics(&project, &folder("parts")), &folder("parts"));
+        } else {
+            run(2, "again", &[]);
+            assert_eq!(metrics(&project, &folder("again")), metrics(&project, &folder("two")));
+            assert!(weights(&project, &folder("again")) == weights(&project, &folder("two")), "the weights differ");
+        }
     }
-    project.succeed(&["reward-model", "-c", "pairs.toml"]);
+}
+
+#[test]
+fn a_rank_that_fails_on_pairs_ends_the_others_and_all_start_again() {
+    let project = Project::new();
+    write_pairs(&project, 4);
+    let args = ["reward-model", "-c", "pairs.toml", "--set", "train.steps=4000"];
+    let mut ranks = start(&project, 2, &args);
+    while lines(&project.path("runs/run/metrics.jsonl")).len() < 6 {
+        assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ranks[1].kill().unwrap();
+    let ends = ends(ranks);
+    assert!(ends[0].0.code() == Some(2) && ends[0].1.contains("rank 1 (process "), "{ends:?}");
+    let steps = lines(&project.path("runs/run/metrics.jsonl")).len() + 3;
+    let (port, setting) = (free_port(), format!("train.steps={steps}"));
+    let args = [&args[..4], &[&setting]].concat();
+    let again = |number| rank(&project, number, 2, port, &args).env("TORCHELASTIC_RESTART_COUNT", "1").spawn().unwrap();
+    for (status, said) in self::ends(vec![again(0), again(1)]) {
+        assert!(status.success(), "{said}");
+    }
+    let found: Vec<u64> = project.metrics("runs/run").iter().map(|step| step["step"].as_u64().unwrap()).collect();
+    assert_eq!(found, (0..=steps as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_table_of_ranks_is_for_train_alone() {
+    let project = Project::new();
     let output = project.run(&["sft", "-c", "sft.toml", "--set", "ranks.share=\"load\""]);
     assert!(stderr(&output).contains("[ranks] is for `gavel train`"), "{}", stderr(&output));
 }
@@ -252,8 +407,8 @@ struct Machines([&'static str; 2]);
 
 impl Machines {
     /// Nothing where a process may not make them.
-    fn new() -> Option<Self> {
-        let machines = Self(["gavel-test-a", "gavel-test-b"]);
+    fn new(names: [&'static str; 2]) -> Option<Self> {
+        let machines = Self(names);
         let [a, b] = machines.0;
         machines.ip(&["netns", "add", a])?;
         machines.ip(&["netns", "add", b])?;
@@ -290,8 +445,28 @@ impl Drop for Machines {
 }
 
 #[test]
+fn a_reward_model_on_another_machine_is_asked_over_the_network_of_the_ranks() {
+    let Some(machines) = Machines::new(["gavel-test-c", "gavel-test-d"]) else {
+        eprintln!("skipped: network namespaces need root and iproute2");
+        return;
+    };
+    let project = Project::new();
+    write_liked(&project);
+    for ranks in ["reward_model.quality.ranks=[0]", "reward_model.quality.ranks=[1]"] {
+        let args = ["train", "-c", "train.toml", "--set", "train.steps=2", "--set", ranks];
+        let ranks = (0..2).map(|number| machines.start(&project, number, &args)).collect();
+        for (status, said) in ends(ranks) {
+            assert!(status.success(), "{said}");
+        }
+    }
+    for run in ["runs/run", "runs/run-2"] {
+        assert_eq!(project.metrics(run)[2]["outcome/liked/scored"], 16);
+    }
+}
+
+#[test]
 fn a_cut_between_two_machines_ends_both_sides() {
-    let Some(machines) = Machines::new() else {
+    let Some(machines) = Machines::new(["gavel-test-a", "gavel-test-b"]) else {
         eprintln!("skipped: network namespaces need root and iproute2");
         return;
     };

@@ -129,6 +129,12 @@ fn a_mistake_is_found_before_the_run_and_named() {
         ("{ path = \"good\", yes_no = [\"y\", \"n\"] }", ".yes_no: good: the checkpoint is a classifier"),
         ("{ path = \"policy\", yes_no = [\"maybe\", \"b\"] }", ".yes_no: policy: \"maybe\" is 5 tokens"),
         ("{ path = \"good\", retries = 1 }", ": retries is for a reward model with url"),
+        ("{ path = \"good\", ranks = [1] }", ".ranks: it is for a run in several ranks"),
+        ("{ path = \"good\", ranks = [1, 0, 1] }", ".ranks: rank 1 is named twice"),
+        ("{ path = \"good\", ranks = [1], timeout = \"0s\" }", ".timeout: it and deadline must be longer than 0"),
+        ("{ path = \"good\", ranks = [1], protocol = \"tei\" }", ": protocol is for a reward model with url"),
+        ("{ path = \"tokens\", ranks = [1], steps = {} }", ".steps: a process reward model is loaded by each rank"),
+        ("{ url = \"http://a\", ranks = [1] }", " are for a reward model with path"),
         ("{ url = \"http://a\", sleep = true }", " are for a reward model with path"),
         ("{ url = \"http://a\", protocol = \"tei\" }", ".chat_template: a server of the protocol tei reads texts"),
         (

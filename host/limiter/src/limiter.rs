@@ -6,6 +6,7 @@ use crate::reported::Reported;
 use crate::state::Booked;
 use crate::store::Store;
 use crate::table::LimiterTable;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,7 +62,7 @@ struct Request {
 }
 
 /// How long requests waited for their turns.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
     /// The turns.
     pub turns: u64,
@@ -168,8 +169,13 @@ impl Waits {
         self.total.div_f64(self.turns.max(1) as f64)
     }
 
+    /// Adds the waits of other requests.
+    pub fn join(&mut self, Self { turns, total, longest }: Self) {
+        (self.turns, self.total, self.longest) = (self.turns + turns, self.total + total, self.longest.max(longest));
+    }
+
     fn add(&mut self, wait: Duration) {
-        (self.turns, self.total, self.longest) = (self.turns + 1, self.total + wait, self.longest.max(wait));
+        self.join(Self { turns: 1, total: wait, longest: wait });
     }
 }
 

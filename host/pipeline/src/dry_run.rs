@@ -5,6 +5,7 @@ use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::probe::probe;
+use crate::ranks::Ranks;
 use crate::setup::Setup;
 use crate::teacher::Teacher;
 use gavel_agent::RunTool;
@@ -25,7 +26,7 @@ pub struct DryRun {
 
 /// Checks all that `gavel train` would use.
 pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config, &Ranks::alone())?;
     let prompts = setup.train_prompts(config)?.rows;
     if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
         teacher.check(&prompts, &setup.text.tokenizer, setup.scorer.sandbox())?;
@@ -42,7 +43,7 @@ pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
 
 /// The same for `gavel sft`.
 pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config, &Ranks::alone())?;
     let rows = setup.sft_rows(config)?.rows;
     let probed = probe(config, &setup, &[])?;
     Ok(DryRun {

@@ -96,7 +96,7 @@ fn draw(
     }
     config.model.validate()?;
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
-    let Setup { scorer, mut reward_models, validation, limit, logic, .. } = Setup::new(config)?;
+    let Setup { scorer, mut reward_models, validation, limit, logic, .. } = Setup::new(config, &Ranks::alone())?;
     try_rewards_on(config, &scorer, tasks(&validation))?;
     let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
@@ -124,7 +124,7 @@ fn ask(
             "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or set agent.kind = \"single\" and leave agent.path and the [[tool]] tables out".into(),
         ));
     }
-    let (scorer, _) = scorer(config)?;
+    let (scorer, _) = scorer(config, &Ranks::alone())?;
     let mut questions = Vec::new();
     if let Some(datasets) = &config.data.validation {
         let rows = crate::dataset::rows(config, datasets, scorer.sandbox())?;

@@ -2,15 +2,21 @@
 //! groups. What follows from them is computed alike by all, except for what takes long, which they share again.
 
 mod alike;
+mod drawing;
 
-pub(crate) use alike::check_alike;
+pub(crate) use alike::{check_configuration, check_plugins};
 
+use crate::config::RewardModelTable;
 use crate::error::{PipelineError, Result};
+use drawing::drawing_ranks;
 use gavel_torch::peers::{Peers, PeersError};
 use gavel_train::{Experience, shares};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -21,16 +27,23 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(crate) struct Ranks {
     peers: Peers,
+    /// Those that draw groups, in their order.
+    drawing: Arc<[usize]>,
 }
 
 impl Ranks {
-    pub(crate) fn new(peers: Peers) -> Self {
-        Self { peers }
+    /// The ranks of a run with these reward models, some of which may be on ranks that draw nothing.
+    ///
+    /// # Errors
+    /// A table names a rank that does not exist, or no rank is left that draws.
+    pub(crate) fn of(peers: &Peers, reward_models: &BTreeMap<String, RewardModelTable>) -> Result<Self> {
+        let drawing = drawing_ranks(reward_models, peers.size())?.into();
+        Ok(Self { peers: peers.clone(), drawing })
     }
 
     /// A run of one process.
     pub(crate) fn alone() -> Self {
-        Self::new(Peers::alone())
+        Self { peers: Peers::alone(), drawing: [0].into() }
     }
 
     pub(crate) fn peers(&self) -> Peers {
@@ -54,9 +67,27 @@ impl Ranks {
         self.size() > 1
     }
 
+    /// How many ranks draw groups.
+    pub(crate) fn drawing(&self) -> usize {
+        self.drawing.len()
+    }
+
+    /// Whether the rank `rank` draws groups.
+    pub(crate) fn draws(&self, rank: usize) -> bool {
+        self.drawing.contains(&rank)
+    }
+
     /// Whether this rank draws the group of this number if groups are dealt out.
     pub(crate) fn is_dealt(&self, number: u64) -> bool {
-        number % self.size() as u64 == self.rank() as u64
+        self.drawing.get((number % self.drawing() as u64) as usize) == Some(&self.rank())
+    }
+
+    /// The address by which the other ranks reach this one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn address(&self) -> Result<IpAddr> {
+        Ok(self.peers.address()?)
     }
 
     /// The rows of a mini-batch that this rank computes: about as many tokens as the others.

@@ -4,7 +4,7 @@ use crate::Start;
 use crate::config::{Config, MAY_DIFFER, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
-use crate::ranks::{Ranks, check_alike};
+use crate::ranks::{Ranks, check_configuration, check_plugins};
 use crate::recorder::Recorder;
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
@@ -30,12 +30,13 @@ pub(crate) struct Found {
 }
 
 /// Finds the run to resume and its checkpoint, before anything is asked or computed; `None` for a new run. Rank 0 finds
-/// them for all.
+/// them for all. Ranks with different configurations are refused first.
 pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     config: &Config<T>,
     start: Start,
     ranks: &Ranks,
 ) -> Result<Option<Found>> {
+    check_configuration(ranks, &config.resolved()?)?;
     let find = |from, allow_changed_plugins| {
         let table = config.log.folder();
         let folder = RunFolder::resume(&table, &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
@@ -72,7 +73,7 @@ pub(crate) fn open_folder<T: TrainTable + Serialize>(
 ) -> Result<Opened> {
     let actors = logic.actors(config);
     let set = PluginSet { actors, ..PluginSet::of(scorer, grouping, 1) };
-    check_alike(ranks, &config.resolved()?, &set)?;
+    check_plugins(ranks, &set)?;
     let (folder, checkpoint, allow_changes) = match found {
         None => (new_folder(config, ranks)?, None, false),
         Some(Found { folder, checkpoint, allow_changed_plugins }) => (folder, Some(checkpoint), allow_changed_plugins),
@@ -129,7 +130,10 @@ impl Opened {
     pub(crate) fn into_recorder<T: TrainTable + Serialize>(self, config: &Config<T>) -> Result<Recorder> {
         let Self { ranks, mut folder, tape, checkpoint } = self;
         if ranks.are_several() && ranks.is_first() {
-            tracing::info!("{} ranks", ranks.size());
+            match ranks.drawing() {
+                drawing if drawing == ranks.size() => tracing::info!("{} ranks", ranks.size()),
+                drawing => tracing::info!("{} ranks, of which {drawing} draw groups", ranks.size()),
+            }
         }
         let state = match checkpoint {
             Some((_, state)) if ranks.is_first() => {

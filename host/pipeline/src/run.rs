@@ -3,7 +3,7 @@
 use crate::Summary;
 use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
 use crate::critic::Critic;
-use crate::error::{PipelineError, Result};
+use crate::error::Result;
 use crate::failure_rate::sample_name;
 use crate::policy::Policy;
 use crate::prompts::Prompt;
@@ -16,15 +16,15 @@ use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
 use crate::setup::Setup;
 use crate::task_stream::Numbering;
+use crate::trained::Trained;
 use crate::updater::Updater;
 use crate::validation::{Validation, validate};
 use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::AsyncEngine;
-use gavel_runs::{Metrics, QueuedGroup, check_weights};
+use gavel_runs::{Metrics, QueuedGroup};
 use gavel_scoring::recording::Grouping;
-use gavel_train::Trainer;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -77,21 +77,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     ) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference } = shape;
         let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, found, ranks)?;
-        let mut table = config.model.clone();
-        if let Some(checkpoint) = opened.checkpoint() {
-            (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
-        } else if let Some(path) = &table.path {
-            check_weights(path)?;
-        }
-        let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
-        policy.report(&config.model)?;
-        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing);
-        if let Some(state) = opened.optimizer() {
-            trainer.load(&state).map_err(PipelineError::Optimizer)?;
-        }
-        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
+        let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match needs_reference {
             true => Some(Reference::open(config, &policy, opened.checkpoint())?),
             false => None,

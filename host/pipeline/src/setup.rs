@@ -6,6 +6,7 @@ use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
 use crate::policy::text_and_config;
 use crate::prompts::{Drawable, Prompt, PromptLimit, prompts};
+use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
 use crate::sft_rows::sft_rows;
 use gavel_agent as agent;
@@ -30,11 +31,12 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn new<T: TrainTable>(config: &Config<T>) -> Result<Self> {
+    /// All ranks call this.
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>, ranks: &Ranks) -> Result<Self> {
         let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
-        let (scorer, reward_models) = scorer(config)?;
+        let (scorer, reward_models) = scorer(config, ranks)?;
         let logic = Logic::load(config, scorer.sandbox())?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, logic };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
@@ -84,11 +86,11 @@ impl Setup {
 
 /// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the
 /// reward models by themselves.
-pub(crate) fn scorer<T>(config: &Config<T>) -> Result<(Scorer, RewardModels)> {
+pub(crate) fn scorer<T>(config: &Config<T>, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
     let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
     let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
     let (sandbox, chat, limiters) = (config.resources.sandbox(), config.chat.clone(), config.limiter.clone());
-    let models = RewardModels::load(&config.reward_model)?;
+    let models = RewardModels::of_rank(&config.reward_model, ranks)?;
     let config = ScorerConfig { sandbox, chat, limiters, reward_models: models.asked(), programs };
     Ok((Scorer::new(plugins, config)?, models))
 }

@@ -24,9 +24,9 @@ use std::time::Instant;
 /// # Errors
 /// A rank is gone or has another configuration, anything that the configuration names cannot be used, or training fails.
 pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
-    let (table, ranks) = (&config.train, &Ranks::new(peers.clone()));
+    let (table, ranks) = (&config.train, &Ranks::of(peers, &config.reward_model)?);
     let found = find_run(config, start, ranks)?;
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config, ranks)?;
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     let learning = table.learning(rows.len());
     let schedule = learning.schedule.over(learning.steps).map_err(crate::config::ConfigError::from)?;

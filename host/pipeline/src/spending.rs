@@ -1,42 +1,23 @@
-//! What a run spends at language models, and how long requests waited for their turns.
+//! What a run spends at language models.
 
 use crate::config::BudgetTable;
-use crate::error::Result;
-use crate::ranks::Ranks;
 use crate::recorder::Recorder;
 use gavel_runs::{Metrics, Spent};
-use gavel_scoring::Scorer;
 use std::collections::BTreeMap;
 
-/// Sets the metrics of endpoints and limiters of this rank, and of what all ranks spent, since the last call of this.
-///
-/// # Errors
-/// A rank is gone.
-pub(crate) fn describe_outside(
-    scorer: &Scorer,
-    ranks: &Ranks,
-    recorder: &mut Recorder,
-    metrics: &mut Metrics,
-) -> Result<()> {
-    for (name, value) in scorer.take_outside_metrics() {
-        metrics.set(name, value);
-    }
-    let mut spent = BTreeMap::<String, Spent>::new();
-    for (plugin, of_rank) in ranks.exchange(&scorer.take_spent())?.into_iter().flatten() {
-        spent.entry(plugin).or_default().add(of_rank);
-    }
-    for (plugin, Spent { tokens, money }) in &spent {
+/// Sets the metrics of what all ranks have spent in a step, by plugin, and notes it.
+pub(crate) fn describe_spent(spent: &BTreeMap<String, Spent>, recorder: &mut Recorder, metrics: &mut Metrics) {
+    for (plugin, Spent { tokens, money }) in spent {
         metrics.count(format!("spent/{plugin}/tokens"), *tokens);
         metrics.set(format!("spent/{plugin}/money"), *money);
     }
-    recorder.add_spent(&spent);
+    recorder.add_spent(spent);
     let all = &recorder.state().spent;
     if !all.is_empty() {
         let Spent { tokens, money } = total(all);
         metrics.count("spent/tokens", tokens);
         metrics.set("spent/money", money);
     }
-    Ok(())
 }
 
 /// Why the run must end, if it has spent its budget.

@@ -28,7 +28,6 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
         metrics.describe(&format!("reward/{name}"), scores);
     }
     describe_plugin_metrics("reward", groups.iter().copied(), metrics);
-    describe_latencies(groups, metrics);
     let trajectories = || members().flat_map(|member| &member.sample.trajectories);
     let tokens = || trajectories().filter_map(Trajectory::tokens);
     let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
@@ -65,12 +64,17 @@ pub(crate) fn describe_plugin_metrics<'a>(
     }
 }
 
-/// The seconds that calls took from when they could start, by plugin. The quantiles are nearest ranks.
-fn describe_latencies(groups: &[&Group], metrics: &mut Metrics) {
-    let mut latencies: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (name, seconds) in members(groups.iter().copied()).flat_map(|member| &member.outcome.timing.latency) {
-        latencies.entry(name).or_default().push(*seconds);
+/// The seconds that calls took from when they could start, by plugin. A rank knows them of the groups that it drew.
+pub(crate) fn latencies<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTreeMap<String, Vec<f64>> {
+    let mut latencies: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, seconds) in members(groups).flat_map(|member| &member.outcome.timing.latency) {
+        latencies.entry(name.clone()).or_default().push(*seconds);
     }
+    latencies
+}
+
+/// The quantiles of these seconds, which are nearest ranks.
+pub(crate) fn describe_latencies(latencies: BTreeMap<String, Vec<f64>>, metrics: &mut Metrics) {
     for (name, mut seconds) in latencies {
         seconds.sort_by(f64::total_cmp);
         for percent in [50, 99] {
@@ -152,6 +156,7 @@ mod tests {
         }
         let mut metrics = Metrics::default();
         describe(&[&group], 8, &mut metrics);
+        describe_latencies(latencies([&group]), &mut metrics);
         let found = |name: &str| metrics.get(name);
         assert_eq!(found("reward/math/latency_p50"), Some(100.0));
         assert_eq!(found("reward/math/latency_p99"), Some(198.0));

@@ -32,9 +32,9 @@ use std::time::Instant;
 /// A rank is gone or has another configuration, anything that the configuration names cannot be used, too many samples
 /// cannot be scored, or training fails.
 pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
-    let (table, ranks) = (&config.train, &Ranks::new(peers.clone()));
+    let (table, ranks) = (&config.train, &Ranks::of(peers, &config.reward_model)?);
     let found = find_run(config, start, ranks)?;
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config, ranks)?;
     let prompts = setup.train_prompts(config)?;
     let learning = table.learning(prompts.rows.len());
     let (steps, schedule) = (learning.steps, learning.schedule);
@@ -60,7 +60,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         GroupShare::new(ranks.clone(), &config.ranks, pace.room(0, 0), config.rollout.max_batch / numbering.samples());
     let shape = RunShape {
         learning,
-        drawn: pace.room(0, 0).div_ceil(ranks.size()).saturating_mul(numbering.samples()),
+        drawn: pace.room(0, 0).div_ceil(ranks.drawing()).saturating_mul(numbering.samples()),
         grouping: table.grouping(),
         needs_reference: table.needs_reference(),
     };

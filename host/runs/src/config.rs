@@ -47,8 +47,11 @@ fn parse(path: &Path, text: &str) -> Result<Table> {
     text.parse().map_err(|error: toml::de::Error| RunError::damaged(path, error.message()))
 }
 
-/// Whether a key is `table` itself or in it.
+/// Whether a key is `table` itself or in it. In `table`, `*` is the name of any table.
 fn is_within(key: &str, table: &str) -> bool {
+    if let Some((first, last)) = table.split_once("*") {
+        return key.strip_prefix(first).is_some_and(|rest| rest.ends_with(last));
+    }
     key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
@@ -84,5 +87,13 @@ mod tests {
         let new = parse("seed = 1\n[train]\nsteps = 4\nloss = {clip_low = 0.1}\n[log]\nname = 'x'");
         differences(&old, &new, "", &mut changed);
         assert_eq!(changed, ["log", "train.loss.clip_low", "train.steps"]);
+    }
+
+    #[test]
+    fn a_key_may_differ_in_every_table_of_a_kind() {
+        assert!(is_within("log.name", "log") && !is_within("logs", "log"));
+        let is_free = |key: &str| is_within(key, "reward_model.*.ranks");
+        assert!(is_free("reward_model.quality.ranks") && is_free("reward_model.v1.5.ranks"));
+        assert!(!is_free("reward_model.quality.path") && !is_free("reward_model.ranks") && !is_free("ranks"));
     }
 }

@@ -5,6 +5,7 @@ use crate::condition::When;
 use crate::error::{ScorerError, Uncovered};
 use crate::exec::{self, LoadedProgram};
 use crate::judges::{Judges, WeightedJudge, waits};
+use crate::outside_use::OutsideUse;
 use crate::pending_group::PendingGroup;
 use crate::progress::Progress;
 use crate::round::Round;
@@ -201,16 +202,10 @@ impl Scorer {
         self.connected.take_spent()
     }
 
-    /// Metrics of endpoints and limiters since the last call of this, by name.
-    pub fn take_outside_metrics(&self) -> Vec<(String, f64)> {
-        let mut metrics = self.connected.take_metrics();
-        for (name, limiter) in &self.limiters {
-            let waits = limiter.take_waits();
-            metrics.push((format!("limiter/{name}/turns"), waits.turns as f64));
-            metrics.push((format!("limiter/{name}/wait_mean"), waits.mean().as_secs_f64()));
-            metrics.push((format!("limiter/{name}/wait_max"), waits.longest.as_secs_f64()));
-        }
-        metrics
+    /// What endpoints and limiters have done since the last call of this.
+    pub fn take_outside_use(&self) -> OutsideUse {
+        let limiters = self.limiters.iter().map(|(name, limiter)| (name.clone(), limiter.take_waits())).collect();
+        OutsideUse { endpoints: self.connected.take_use(), limiters }
     }
 
     /// The programs that its plugins may be granted.

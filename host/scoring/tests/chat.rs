@@ -231,7 +231,7 @@ fn a_dead_server_is_left_out_and_an_answer_is_given_again() {
     assert!(servers.iter().all(|server| server.counts().requests >= 4));
     assert_eq!(score("7"), Some(1.0));
     assert_eq!(servers.iter().map(|server| server.counts().requests).sum::<usize>(), 12);
-    let metrics = std::collections::BTreeMap::from_iter(scorer.take_outside_metrics());
+    let metrics = std::collections::BTreeMap::from_iter(scorer.take_outside_use().metrics());
     assert!((metrics["chat/judge/cache_hits"] - 1.0 / 13.0).abs() < 1e-9, "{metrics:?}");
     let spent = scorer.take_spent();
     assert_eq!((spent["asks"].tokens, spent["asks"].money), (12 * 41, 12.0 * 40.0 / 1e6));

@@ -91,12 +91,6 @@ impl Message for Sums {
 }
 
 impl Statistics {
-    /// The numbers of an update that learned from `tokens` tokens, from the
-    /// sums of its chunks.
-    pub(crate) fn of_chunks(chunks: &[ChunkSums], tokens: usize) -> Result<Self> {
-        Ok(Self::of_sums(&[Sums::of_chunks(chunks, tokens)?]))
-    }
-
     /// The numbers of an update from the sums of its parts. Parts with something to learn from have the same names in
     /// the same order.
     pub(crate) fn of_sums(parts: &[Sums]) -> Self {
@@ -156,7 +150,8 @@ mod tests {
             sums.add("ratio_max", Reduction::TokenMax, &Tensor::from_slice(values)).unwrap();
             sums
         };
-        let mut found = Statistics::of_chunks(&[chunk(0.5, &[1.0, 4.0]), chunk(-0.25, &[2.0])], 4).unwrap();
+        let mut found =
+            Statistics::of_sums(&[Sums::of_chunks(&[chunk(0.5, &[1.0, 4.0]), chunk(-0.25, &[2.0])], 4).unwrap()]);
         found.insert_before("penalty", "grad_norm", 3.0);
         let numbers = [("loss", 0.25), ("ratio", 1.75), ("grad_norm", 3.0), ("penalty", 7.0), ("ratio_max", 4.0)];
         assert_eq!(found.iter().collect::<Vec<_>>(), numbers);

@@ -46,6 +46,8 @@ pub(crate) struct RewardEndpointConfig {
     pub(crate) retries: usize,
     pub(crate) deadline: Duration,
     pub(crate) on_endpoint_down: OnEndpointDown,
+    /// Whether it is asked without the proxy of the environment.
+    pub(crate) is_direct: bool,
 }
 
 impl RewardEndpointConfig {
@@ -61,6 +63,7 @@ impl RewardEndpointConfig {
             retries: 5,
             deadline: Duration::from_secs(300),
             on_endpoint_down: OnEndpointDown::default(),
+            is_direct: false,
         }
     }
 

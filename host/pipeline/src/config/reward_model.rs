@@ -50,6 +50,9 @@ pub struct RewardModelTable {
     /// Whether the weights are in host memory while nothing is scored; not by default.
     #[serde(default)]
     pub sleep: bool,
+    /// In a run of several ranks: those that load the model and answer the others. They draw no groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<usize>,
     /// In place of a folder: the address of a server with a classifier, such as `http://127.0.0.1:8000`. A list names
     /// servers with the same model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,6 +126,7 @@ impl RewardModelTable {
             max_tokens_per_batch: max_tokens_per_batch(),
             max_wait: max_wait(),
             sleep: false,
+            ranks: Vec::new(),
             url: None,
             protocol: None,
             model: None,
@@ -151,13 +155,14 @@ impl RewardModelTable {
                 if let Some(of_server) = self.set_for_server() {
                     return wrong(&format!("{of_server} is for a reward model with url"));
                 }
+                self.check_ranks().map_err(|what| ConfigError::Invalid(format!("reward_model.{name}.{what}")))?;
             }
             (None, Some(_)) => {
                 let (chat_template, chat_template_kwargs) = (None, Map::new());
                 let of_path = Self { url: None, chat_template, chat_template_kwargs, ..self.without_server() };
                 if of_path != Self::nowhere() {
                     return wrong(
-                        "device, dtype, yes_no, steps, max_tokens_per_batch, max_wait and sleep are for a reward model with path: the server has its own",
+                        "device, dtype, yes_no, steps, max_tokens_per_batch, max_wait, sleep and ranks are for a reward model with path: the server has its own",
                     );
                 }
                 let checked = self.endpoint().map_or(Ok(()), |endpoint| {
@@ -182,19 +187,52 @@ impl RewardModelTable {
         }
     }
 
-    /// A key that is set, but belongs only to a model at a server.
+    /// A key that is set, but belongs only to a model at a server. A model on ranks of its own is asked like one.
     fn set_for_server(&self) -> Option<&'static str> {
         let set = [
             ("protocol", self.protocol.is_some()),
             ("model", self.model.is_some()),
             ("api_key_env", self.api_key_env.is_some()),
+        ];
+        let of_requests = [
             ("concurrency", self.concurrency.is_some()),
             ("timeout", self.timeout.is_some()),
             ("retries", self.retries.is_some()),
             ("deadline", self.deadline.is_some()),
             ("on_endpoint_down", self.on_endpoint_down.is_some()),
         ];
-        set.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+        let of_requests = of_requests.into_iter().filter(|_| self.ranks.is_empty());
+        set.into_iter().chain(of_requests).find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+
+    /// Checks `ranks` and what goes with it.
+    ///
+    /// # Errors
+    /// The key that is wrong, and why.
+    fn check_ranks(&self) -> Result<(), String> {
+        if self.ranks.is_empty() {
+            return Ok(());
+        }
+        let twice = self.ranks.iter().enumerate().find(|(at, rank)| self.ranks[..*at].contains(rank));
+        if let Some((_, rank)) = twice {
+            return Err(format!("ranks: rank {rank} is named twice"));
+        }
+        if self.steps.is_some() {
+            return Err("steps: a process reward model is loaded by each rank\nhint: leave ranks out".into());
+        }
+        self.endpoint_at(BaseUrls::One("http://127.0.0.1".into())).check(false, &Map::new())
+    }
+
+    /// The model at the addresses of the ranks that have it. The run ends with a rank that is gone: until then, requests
+    /// wait for it rather than fail.
+    pub(crate) fn on_ranks(&self, urls: Vec<String>) -> RewardEndpointConfig {
+        let asked = self.endpoint_at(BaseUrls::Several(urls));
+        RewardEndpointConfig {
+            timeout: self.timeout.unwrap_or(asked.deadline),
+            on_endpoint_down: self.on_endpoint_down.unwrap_or(OnEndpointDown::Pause),
+            is_direct: true,
+            ..asked
+        }
     }
 
     fn without_server(&self) -> Self {
@@ -233,8 +271,12 @@ impl RewardModelTable {
     }
 
     fn endpoint(&self) -> Option<RewardEndpointConfig> {
-        let default = RewardEndpointConfig::of(self.url.clone()?);
-        Some(RewardEndpointConfig {
+        Some(self.endpoint_at(self.url.clone()?))
+    }
+
+    fn endpoint_at(&self, url: BaseUrls) -> RewardEndpointConfig {
+        let default = RewardEndpointConfig::of(url);
+        RewardEndpointConfig {
             protocol: self.protocol.unwrap_or(default.protocol),
             model: self.model.clone(),
             api_key_env: self.api_key_env.clone(),
@@ -244,7 +286,7 @@ impl RewardModelTable {
             deadline: self.deadline.unwrap_or(default.deadline),
             on_endpoint_down: self.on_endpoint_down.unwrap_or_default(),
             ..default
-        })
+        }
     }
 
     pub(crate) fn batching(&self) -> RewardModelConfig {

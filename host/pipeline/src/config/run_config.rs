@@ -83,7 +83,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-pub(crate) const MAY_DIFFER: [&str; 16] = [
+pub(crate) const MAY_DIFFER: [&str; 17] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -99,6 +99,7 @@ pub(crate) const MAY_DIFFER: [&str; 16] = [
     "limits",
     "log",
     "ranks",
+    "reward_model.*.ranks",
     "resources",
 ];
 

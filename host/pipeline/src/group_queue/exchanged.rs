@@ -32,7 +32,7 @@ impl GroupQueue {
 
     /// Takes groups that no rank draws yet, as long as this rank has room.
     pub(super) async fn take_more(&mut self) -> Result<()> {
-        if !self.share.is_by_load() {
+        if !self.share.is_by_load() || !self.share.draws() {
             return Ok(());
         }
         let mut samples = Vec::new();

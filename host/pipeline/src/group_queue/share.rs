@@ -30,7 +30,7 @@ pub(crate) struct GroupShare {
 impl GroupShare {
     /// The share of a rank in a run that may have `room` groups under way, and whose engine decodes `at_once` of them.
     pub(crate) fn new(ranks: Ranks, table: &RanksTable, room: usize, at_once: usize) -> Self {
-        let even = room.div_ceil(ranks.size()).min(at_once).max(1);
+        let even = room.div_ceil(ranks.drawing()).min(at_once).max(1);
         let most_at_once = table.groups_at_once.unwrap_or(even);
         Self {
             ranks,
@@ -47,6 +47,11 @@ impl GroupShare {
     /// Whether this rank draws the group, without asking the others.
     pub(super) fn is_dealt(&self, draw: u64) -> bool {
         self.ranks.is_dealt(draw)
+    }
+
+    /// Whether this rank draws groups at all.
+    pub(super) fn draws(&self) -> bool {
+        self.ranks.draws(self.ranks.rank())
     }
 
     pub(super) fn is_by_load(&self) -> bool {

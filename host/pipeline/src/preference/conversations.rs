@@ -40,8 +40,13 @@ impl PairMethod for RewardModelTrainTable {
     }
 
     fn lengths(ConversationPair { chosen, rejected, .. }: &ConversationPair) -> (usize, usize) {
-        let common = chosen.iter().zip(rejected).take_while(|(a, b)| a == b).count();
+        let common = common(chosen, rejected);
         (common, chosen.len().max(rejected.len()) - common)
+    }
+
+    fn row(ConversationPair { chosen, rejected, .. }: &ConversationPair) -> (&[u32], usize) {
+        let common = common(chosen, rejected);
+        (&chosen[..common], chosen.len() + rejected.len() - 2 * common)
     }
 
     fn step(
@@ -62,6 +67,11 @@ impl PairMethod for RewardModelTrainTable {
     ) -> std::result::Result<PairStats, TrainError> {
         trainer.reward_model_stats(models.model, pairs, &self.loss())
     }
+}
+
+/// How many tokens both begin with.
+fn common(chosen: &[u32], rejected: &[u32]) -> usize {
+    chosen.iter().zip(rejected).take_while(|(a, b)| a == b).count()
 }
 
 /// The tokens of a conversation, as a reward model reads them: without the beginning of a further turn, and without

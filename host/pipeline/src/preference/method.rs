@@ -30,7 +30,10 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     /// these.
     fn lengths(pair: &Self::Pair) -> (usize, usize);
 
-    /// Takes an optimiser step.
+    /// The tokens that both sides begin with, and how many tokens both sides together have after these.
+    fn row(pair: &Self::Pair) -> (&[u32], usize);
+
+    /// Takes an optimiser step over the pairs of all ranks, of which `pairs` are those of this rank.
     fn step(
         &self,
         trainer: &mut Trainer,
@@ -39,7 +42,7 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
         learning_rate: f64,
     ) -> std::result::Result<PairStats, TrainError>;
 
-    /// Measures held-out pairs.
+    /// Measures the held-out pairs of all ranks, of which `pairs` are those of this rank.
     fn measure(
         &self,
         trainer: &Trainer,

@@ -11,13 +11,20 @@ use crate::control::Control;
 use crate::dry_run::DryRun;
 use crate::error::Result;
 use crate::{Start, Summary};
+use gavel_torch::peers::Peers;
 
-/// Runs `gavel reward-model`, until its last step or until `control` asks it to end.
+/// Runs `gavel reward-model`, until its last step or until `control` asks it to end. `peers` are the ranks of the run,
+/// all of which call this.
 ///
 /// # Errors
-/// Anything that the configuration names cannot be used, or training fails.
-pub fn reward_model(config: &Config<RewardModelTrainTable>, start: Start, control: &Control) -> Result<Summary> {
-    run::run(config, start, control)
+/// A rank is gone or has another configuration, anything that the configuration names cannot be used, or training fails.
+pub fn reward_model(
+    config: &Config<RewardModelTrainTable>,
+    start: Start,
+    peers: &Peers,
+    control: &Control,
+) -> Result<Summary> {
+    run::run(config, start, peers, control)
 }
 
 /// Checks all that `gavel reward-model` would use.
@@ -28,12 +35,13 @@ pub fn dry_run_reward_model(config: &Config<RewardModelTrainTable>) -> Result<Dr
     run::dry_run(config)
 }
 
-/// Runs `gavel dpo`, until its last step or until `control` asks it to end.
+/// Runs `gavel dpo`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of
+/// which call this.
 ///
 /// # Errors
-/// Anything that the configuration names cannot be used, or training fails.
-pub fn dpo(config: &Config<DpoTable>, start: Start, control: &Control) -> Result<Summary> {
-    run::run(config, start, control)
+/// A rank is gone or has another configuration, anything that the configuration names cannot be used, or training fails.
+pub fn dpo(config: &Config<DpoTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
+    run::run(config, start, peers, control)
 }
 
 /// Checks all that `gavel dpo` would use.

@@ -47,6 +47,10 @@ impl PairMethod for DpoTable {
         (chosen.prompt.len().max(rejected.prompt.len()), chosen.response.len().max(rejected.response.len()))
     }
 
+    fn row(ResponsePair { chosen, rejected }: &ResponsePair) -> (&[u32], usize) {
+        (&chosen.prompt, chosen.response.len() + rejected.response.len())
+    }
+
     fn step(
         &self,
         trainer: &mut Trainer,

@@ -15,12 +15,15 @@ use crate::recorder::Recorder;
 use crate::resume::{find_run, open_folder};
 use crate::setup::Setup;
 use crate::task_stream::TaskStream;
+use crate::trained::Trained;
 use crate::{Start, Summary};
 use gavel_policy::{Model, threads};
-use gavel_runs::{Checkpoints, Metrics, check_weights};
+use gavel_runs::{Checkpoints, Metrics};
 use gavel_scoring::recording::Grouping;
 use gavel_text::TextModel;
+use gavel_torch::peers::Peers;
 use gavel_train::{PairStats, Trainer};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// The pairs of a run.
@@ -45,47 +48,41 @@ impl<P: Clone> Pairs<P> {
     }
 }
 
-/// Runs a command that learns from pairs.
-pub(super) fn run<T: PairMethod>(config: &Config<T>, start: Start, control: &Control) -> Result<Summary> {
+/// Runs a command that learns from pairs, on each of its ranks.
+pub(super) fn run<T: PairMethod>(
+    config: &Config<T>,
+    start: Start,
+    peers: &Peers,
+    control: &Control,
+) -> Result<Summary> {
     threads::apart(|| {
-        let found = find_run(config, start, &Ranks::alone())?;
-        let setup = Setup::new(config)?;
+        let ranks = &Ranks::of(peers, &config.reward_model)?;
+        let found = find_run(config, start, ranks)?;
+        let setup = Setup::new(config, ranks)?;
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
         if let Some(warning) = pairs.predict(config, &setup)?.warning() {
             tracing::warn!("{warning}");
         }
-        probe(config, &setup, &[])?;
-
-        let opened = open_folder(config, &setup.scorer, &setup.logic, Grouping::default(), found, &Ranks::alone())?;
-        let mut table = config.model.clone();
-        if let Some(checkpoint) = opened.checkpoint() {
-            (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
-        } else if let Some(path) = &table.path {
-            check_weights(path)?;
+        if ranks.is_first() {
+            probe(config, &setup, &[])?;
         }
-        let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
-        policy.report(&config.model)?;
-        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing);
-        if let Some(state) = opened.optimizer() {
-            trainer.load(&state).map_err(PipelineError::Optimizer)?;
-        }
+        let opened = open_folder(config, &setup.scorer, &setup.logic, Grouping::default(), found, ranks)?;
+        let Trained { policy, trainer, .. } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match T::NEEDS_REFERENCE {
             true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
             false => None,
         };
         let recorder = opened.into_recorder(config)?;
         let Policy { model, text } = policy;
-        let mut run = PairRun { config, pairs, model, text, reference, trainer, recorder };
+        let mut run = PairRun { config, ranks, pairs, model, text, reference, trainer, recorder };
         run.begin()?;
         let mut stream = TaskStream::new(config.seed, &run.pairs.train.shares);
         let mut is_stopped = false;
         for step in run.recorder.state().step + 1..=learning.steps {
             let is_checkpoint_due = run.step(step, &mut stream, learning_rate.at(step - 1))?;
-            let is_stopping = control.is_stopping();
+            let is_stopping = ranks.exchange(&control.is_stopping())?.contains(&true);
             if is_checkpoint_due || is_stopping {
                 run.save()?;
             }
@@ -94,13 +91,15 @@ pub(super) fn run<T: PairMethod>(config: &Config<T>, start: Start, control: &Con
                 break;
             }
         }
+        // Until rank 0 has written everything, the others stay.
+        ranks.exchange(&())?;
         Ok(Summary { is_stopped, ..run.recorder.summary()? })
     })
 }
 
 /// Checks all that such a run would use.
 pub(super) fn dry_run<T: PairMethod>(config: &Config<T>) -> Result<DryRun> {
-    let setup = Setup::new(config)?;
+    let setup = Setup::new(config, &Ranks::alone())?;
     let pairs = Pairs::read(config, &setup)?;
     let probed = probe(config, &setup, &[])?;
     let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
@@ -115,6 +114,7 @@ pub(super) fn dry_run<T: PairMethod>(config: &Config<T>) -> Result<DryRun> {
 /// A run under way.
 struct PairRun<'a, T: PairMethod> {
     config: &'a Config<T>,
+    ranks: &'a Ranks,
     pairs: Pairs<T::Pair>,
     model: Model,
     text: TextModel,
@@ -140,7 +140,9 @@ impl<T: PairMethod> PairRun<'_, T> {
         let size = self.config.train.batch_size() as u64;
         let draws = (step - 1) * size..step * size;
         let rows = &self.pairs.train.rows;
-        let batch: Vec<T::Pair> = draws.map(|ordinal| rows[stream.row(ordinal)].clone()).collect();
+        let batch: Vec<&T::Pair> = draws.map(|ordinal| &rows[stream.row(ordinal)]).collect();
+        let share = self.ranks.own(batch.iter().copied().map(T::row));
+        let batch: Vec<T::Pair> = batch[share].iter().copied().cloned().collect();
         let models = Models { model: &self.model, reference: self.reference.as_ref() };
         let stats = self.config.train.step(&mut self.trainer, models, &batch, learning_rate);
         let PairStats { statistics, grad_norm, tokens } =
@@ -152,7 +154,7 @@ impl<T: PairMethod> PairRun<'_, T> {
         metrics.count("tokens/read", tokens as u64);
         let seconds = metrics.time("update", start);
         metrics.set("perf/tokens_per_second", tokens as f64 / seconds);
-        if step.is_multiple_of(10) {
+        if self.ranks.is_first() && step.is_multiple_of(10) {
             let number = |name: &str| statistics.get(name).unwrap_or(f64::NAN);
             tracing::info!("step {step}: loss {:.4}, accuracy {:.3}", number("loss"), number("accuracy"));
         }
@@ -173,22 +175,31 @@ impl<T: PairMethod> PairRun<'_, T> {
         }
         let start = Instant::now();
         let models = Models { model: &self.model, reference: self.reference.as_ref() };
-        let stats = self.config.train.measure(&self.trainer, models, &self.pairs.held_out);
+        let share = self.ranks.own(self.pairs.held_out.iter().map(T::row));
+        let stats = self.config.train.measure(&self.trainer, models, &self.pairs.held_out[share]);
         let PairStats { statistics, .. } = stats.map_err(|source| PipelineError::Train { step, source })?;
         statistics.iter().for_each(|(name, value)| metrics.set(format!("val/{name}"), value));
         metrics.time("validate", start);
         let Some(accuracy) = statistics.get("accuracy") else { return Ok(false) };
-        tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+        if self.ranks.is_first() {
+            tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+        }
         Ok(self.recorder.note_accuracy(accuracy))
     }
 
-    /// Saves a checkpoint: the model as it is now.
+    /// Saves a checkpoint: the model as it is now. All ranks call this, and only rank 0 has a folder: the others send it
+    /// their share of the optimiser's state.
     fn save(&mut self) -> Result<()> {
         let Self { recorder, model, text, trainer, .. } = self;
         recorder.save(text, &[], |into| {
-            let Some(into) = into else { return Ok(()) };
-            model.save(into)?;
-            trainer.save(&Checkpoints::optimizer(into)).map_err(PipelineError::Optimizer)
+            let state = match into {
+                Some(into) => {
+                    model.save(into)?;
+                    Checkpoints::optimizer(into)
+                }
+                None => PathBuf::new(),
+            };
+            trainer.save(&state).map_err(PipelineError::Optimizer)
         })
     }
 }

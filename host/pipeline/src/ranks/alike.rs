@@ -8,11 +8,11 @@ use serde::Serialize;
 use std::fs::File;
 use toml::{Table, Value};
 
-/// Refuses ranks that run another gavel, another configuration or other plugins.
+/// Refuses ranks that run another gavel or another configuration.
 ///
 /// # Errors
 /// A rank differs from rank 0; it is named, and what differs.
-pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> Result<()> {
+pub(crate) fn check_configuration(ranks: &Ranks, config: &str) -> Result<()> {
     if !ranks.are_several() {
         return Ok(());
     }
@@ -25,9 +25,22 @@ pub(crate) fn check_alike(ranks: &Ranks, config: &str, plugins: &PluginSet) -> R
     for (key, value) in config.iter().filter(|(key, _)| *key != "resources") {
         flatten(key, value, &mut terms);
     }
-    terms.extend(plugins.plugins.iter().map(|plugin| (format!("plugin {}", plugin.name), hash(plugin))));
+    agree(ranks, &terms)
+}
+
+/// Refuses ranks that have loaded other plugins.
+///
+/// # Errors
+/// As [`check_configuration`].
+pub(crate) fn check_plugins(ranks: &Ranks, plugins: &PluginSet) -> Result<()> {
+    let mut terms: Vec<(String, String)> =
+        plugins.plugins.iter().map(|plugin| (format!("plugin {}", plugin.name), hash(plugin))).collect();
     terms.push(("agent and tools".to_owned(), hash(&plugins.actors)));
     terms.push(("programs".to_owned(), hash(&plugins.programs)));
+    agree(ranks, &terms)
+}
+
+fn agree(ranks: &Ranks, terms: &[(String, String)]) -> Result<()> {
     let terms: Vec<(&str, &str)> = terms.iter().map(|(what, value)| (what.as_str(), value.as_str())).collect();
     Ok(ranks.peers().agree(&terms)?)
 }

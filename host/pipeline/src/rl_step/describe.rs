@@ -5,9 +5,9 @@ use crate::advantages::Useless;
 use crate::episode_metrics::describe_episodes;
 use crate::error::Result;
 use crate::group_queue::DrawnGroup;
+use crate::rank_work::RankWork;
 use crate::ranks::Ranks;
 use crate::run::Run;
-use crate::spending::describe_outside;
 use crate::step_metrics::{describe, outcomes};
 use crate::unlearned::{Lesson, why_no_advantage, why_unlearned};
 use gavel_data::Group;
@@ -94,9 +94,9 @@ impl RlRun<'_> {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
-        self.run.reward_models.end_step(&mut metrics);
-        let Run { ranks, rollout, recorder, .. } = &mut self.run;
-        describe_outside(&rollout.scorer, ranks, recorder, &mut metrics)?;
+        let Run { ranks, rollout, recorder, reward_models, .. } = &mut self.run;
+        let work = RankWork::take(&groups, reward_models, &rollout.scorer).of_all(ranks)?;
+        work.describe(recorder, &mut metrics);
         if ranks.are_several() {
             describe_ranks(ranks, seconds.generate, &mut metrics)?;
         }
@@ -117,6 +117,9 @@ fn describe_ranks(ranks: &Ranks, generate: f64, metrics: &mut Metrics) -> Result
     let all = ranks.exchange(&own)?;
     let of_ranks = |at: usize| all.iter().map(|numbers| numbers[at]).collect::<Vec<f64>>();
     let [generate, waited, overlapped, sent] = [0, 1, 2, 3].map(of_ranks);
+    // A rank that draws nothing would always be the quickest.
+    let generate: Vec<f64> =
+        generate.into_iter().enumerate().filter(|(rank, _)| ranks.draws(*rank)).map(|(_, seconds)| seconds).collect();
     let most = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
     metrics.count("ranks/size", ranks.size() as u64);
     metrics.set("ranks/generate_max", most(&generate));

@@ -7,6 +7,7 @@ use super::error::ChatEndpointError;
 use super::retry::{Attempts, NoAttempt};
 use super::spending::Spending;
 use super::usage::{Expectation, TokenCost, Usage};
+use crate::outside_use::EndpointUse;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_limiter::{Limiter, OnEndpointDown, Servers, Turn};
@@ -186,23 +187,12 @@ impl Client {
         Some(format!("the endpoint `{}`: {down}", self.sender.name))
     }
 
-    /// Its metrics since the last call of this, by name.
-    pub(super) fn take_metrics(&self) -> Vec<(String, f64)> {
-        let mut metrics = Vec::new();
-        let mut set = |what: &str, value: f64| metrics.push((format!("chat/{}/{what}", self.sender.name), value));
-        if self.endpoint.limit.is_none() {
-            let waits = self.limiter.take_waits();
-            set("requests", waits.turns as f64);
-            set("wait_mean", waits.mean().as_secs_f64());
-            set("wait_max", waits.longest.as_secs_f64());
-        }
-        if let Some(cache) = &self.cache {
-            let (hits, misses) = cache.take_counts();
-            if hits + misses > 0 {
-                set("cache_hits", hits as f64 / (hits + misses) as f64);
-            }
-        }
-        metrics
+    /// Its name, and what it has done since the last call of this.
+    pub(super) fn take_use(&self) -> (String, EndpointUse) {
+        let (hits, misses) = self.cache.as_ref().map(AnswerCache::take_counts).unwrap_or_default();
+        // Several endpoints may share a limiter with a name.
+        let waits = self.endpoint.limit.is_none().then(|| self.limiter.take_waits());
+        (self.sender.name.clone(), EndpointUse { waits, hits, misses })
     }
 
     fn too_late(&self, url: &str) -> ChatError {

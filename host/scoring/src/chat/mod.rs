@@ -27,6 +27,7 @@ pub use prompt_logprobs::{LogprobClient, TokenLogprob};
 pub use retry::{Attempts, NoAttempt, may_help};
 pub use spending::Price;
 
+use crate::outside_use::EndpointUse;
 use client::Client;
 use gavel_plugin::Sandbox;
 use gavel_runs::Spent;
@@ -70,8 +71,8 @@ impl Connected {
         self.spending.take()
     }
 
-    /// Metrics of the endpoints since the last call of this, by name.
-    pub(crate) fn take_metrics(&self) -> Vec<(String, f64)> {
-        self.clients.iter().flat_map(|client| client.take_metrics()).collect()
+    /// What each endpoint has done since the last call of this, by name.
+    pub(crate) fn take_use(&self) -> BTreeMap<String, EndpointUse> {
+        self.clients.iter().map(|client| client.take_use()).collect()
     }
 }

@@ -12,6 +12,13 @@ pub struct RankProcess {
     pub place: String,
 }
 
+impl RankProcess {
+    /// The machine of the process.
+    pub(super) fn machine(&self) -> &str {
+        self.place.split_once(" on ").map_or("", |(_, machine)| machine)
+    }
+}
+
 impl std::fmt::Display for RankProcess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "rank {} ({})", self.rank, self.place)
@@ -48,6 +55,16 @@ pub enum PeersError {
         address: String,
         /// Why.
         what: String,
+    },
+    /// A rank that others, on other machines, would have to reach by loopback.
+    #[error(
+        "{process} reaches {address} by loopback, and ranks on other machines cannot reach it there\nhint: set MASTER_ADDR to an address of its machine that the others reach, such as 10.0.0.1"
+    )]
+    OnlyLoopback {
+        /// The rank.
+        process: RankProcess,
+        /// The host of the store.
+        address: String,
     },
     /// Ranks that were not started, or not in time.
     #[error("{} of {size} did not start within {} s", list(ranks), within.as_secs())]

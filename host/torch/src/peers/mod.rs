@@ -3,6 +3,7 @@
 //!
 //! A process by itself is a run of one rank: every operation is then the identity and costs nothing.
 
+mod address;
 mod cost;
 mod error;
 mod group;

@@ -8,7 +8,7 @@ use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use crate::logprobs::target_logprobs;
 use crate::sft::SftRow;
-use crate::statistics::{ChunkSums, Statistics};
+use crate::statistics::ChunkSums;
 use crate::trainer::{Trainer, frozen_hidden, frozen_logprobs};
 use gavel_policy::Model;
 use gavel_torch::scalar::ScalarOperations;
@@ -110,13 +110,13 @@ impl Trainer {
         pairs: &[ResponsePair],
         config: &DpoConfig,
     ) -> Result<PairStats> {
-        let batches = self.batches_of_responses(model, pairs)?;
+        let counts = |batches: &Vec<MicroBatch>| [pairs.len(), tokens(batches)];
+        let (batches, [total, tokens]) = self.counted(self.batches_of_responses(model, pairs), counts)?;
         let logps = |model: &Model, batch: &MicroBatch| Logps::of(model, &frozen_hidden(model, batch)?, batch);
-        let sums = batches
-            .iter()
-            .map(|batch| Ok(learn_from(&logps(model, batch)?, &logps(reference, batch)?, config, pairs.len())?.sums));
-        let statistics = Statistics::of_chunks(&sums.collect::<Result<Vec<_>>>()?, 2 * pairs.len())?;
-        Ok(PairStats { statistics, grad_norm: None, tokens: tokens(&batches) })
+        let statistics = self.measured(&batches, |batch| {
+            Ok(learn_from(&logps(model, batch)?, &logps(reference, batch)?, config, total)?.sums)
+        })?;
+        Ok(PairStats { statistics, grad_norm: None, tokens })
     }
 
     fn batches_of_responses(&self, model: &Model, pairs: &[ResponsePair]) -> Result<Vec<MicroBatch>> {

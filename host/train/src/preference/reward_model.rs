@@ -4,7 +4,7 @@ use super::bradley_terry::BradleyTerryConfig;
 use super::pair_statistics::{PairStats, pair_sums};
 use crate::batch::{MicroBatch, Sequence, pair_micro_batches};
 use crate::error::{Result, TrainError};
-use crate::statistics::{ChunkSums, Statistics};
+use crate::statistics::ChunkSums;
 use crate::trainer::{Trainer, frozen_hidden};
 use gavel_policy::Model;
 use gavel_torch::scalar::ScalarOperations;
@@ -96,12 +96,12 @@ impl Trainer {
         config: &BradleyTerryConfig,
     ) -> Result<PairStats> {
         let _guard = tch::no_grad_guard();
-        let batches = self.batches_of_conversations(model, pairs)?;
-        let sums = batches
-            .iter()
-            .map(|batch| Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, pairs.len(), config)?.1));
-        let statistics = Statistics::of_chunks(&sums.collect::<Result<Vec<_>>>()?, 2 * pairs.len())?;
-        Ok(PairStats { statistics, grad_norm: None, tokens: tokens(&batches) })
+        let counts = |batches: &Vec<MicroBatch>| [pairs.len(), tokens(batches)];
+        let (batches, [total, tokens]) = self.counted(self.batches_of_conversations(model, pairs), counts)?;
+        let statistics = self.measured(&batches, |batch| {
+            Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, total, config)?.1)
+        })?;
+        Ok(PairStats { statistics, grad_norm: None, tokens })
     }
 
     fn batches_of_conversations(&self, model: &Model, pairs: &[ConversationPair]) -> Result<Vec<MicroBatch>> {

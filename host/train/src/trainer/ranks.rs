@@ -1,10 +1,12 @@
 //! What the ranks of a run agree on before an update.
 
 use super::Trainer;
+use crate::batch::MicroBatch;
 use crate::error::Result;
 use crate::experience::SampleId;
 use crate::loss::Aggregation;
 use crate::ranks::{Message, joined, told};
+use crate::statistics::{ChunkSums, Statistics, Sums};
 
 impl Trainer {
     /// The own value, and for the items of all ranks as one list a value each, of which only the own are returned.
@@ -45,5 +47,19 @@ impl Trainer {
     ) -> Result<(T, [usize; N])> {
         let (own, parts) = told(&self.peers, own, count)?;
         Ok((own, std::array::from_fn(|at| parts.iter().map(|counts| counts[at]).sum())))
+    }
+
+    /// The numbers of the micro-batches of all ranks, from the sums that `measure` gives of each of this rank.
+    pub(crate) fn measured(
+        &self,
+        batches: &[MicroBatch],
+        measure: impl FnMut(&MicroBatch) -> Result<ChunkSums>,
+    ) -> Result<Statistics> {
+        let own = || {
+            let sums = batches.iter().map(measure).collect::<Result<Vec<_>>>()?;
+            Sums::of_chunks(&sums, batches.iter().map(|batch| batch.tokens.len()).sum())
+        };
+        let (_, parts) = told(&self.peers, own(), Sums::clone)?;
+        Ok(Statistics::of_sums(&parts))
     }
 }

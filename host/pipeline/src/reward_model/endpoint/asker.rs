@@ -56,7 +56,9 @@ impl Asker {
             key = Some(read);
         }
         let tls = tls_client_config().map_err(|error| Wrong::new("url", error))?;
-        let http = reqwest::Client::builder()
+        let builder = reqwest::Client::builder();
+        let builder = if config.is_direct { builder.no_proxy() } else { builder };
+        let http = builder
             .default_headers(headers)
             .timeout(config.timeout)
             // A redirect would carry the key elsewhere.

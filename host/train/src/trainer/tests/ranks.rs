@@ -201,7 +201,7 @@ fn preferences(peers: &Peers) {
     let pairs: Vec<ResponsePair> = (0..5).map(|at| ResponsePair { chosen: row(at, 0), rejected: row(at, 1) }).collect();
     let pair_stats = |stats: crate::PairStats| {
         let mut statistics = stats.statistics;
-        statistics.extend([("grad_norm", stats.grad_norm.unwrap())]);
+        statistics.extend(stats.grad_norm.map(|norm| ("grad_norm", norm)));
         UpdateStats { tokens: stats.tokens, statistics }
     };
     let mut one = Trainer::new(&model, BARE, 24).unwrap();
@@ -212,6 +212,14 @@ fn preferences(peers: &Peers) {
     let expected = dpo(&mut one, &pairs);
     assert_same("dpo", &dpo(&mut several, &pairs[part(peers, 5)]), &expected);
     assert_gradients("dpo", &model, &several, &one);
+    // Held-out pairs, fewer than ranks too.
+    for pairs in [&pairs[..], &pairs[..1]] {
+        let measured = |trainer: &Trainer, pairs: &[ResponsePair]| {
+            pair_stats(trainer.dpo_stats(&model, &reference, pairs, &DpoConfig::default()).unwrap())
+        };
+        let found = measured(&several, &pairs[part(peers, pairs.len())]);
+        assert_same("held out", &found, &measured(&one, pairs));
+    }
 
     let model = tiny_classifier(1);
     let pair = |at: u64| ConversationPair {
@@ -231,6 +239,14 @@ fn preferences(peers: &Peers) {
     assert!(found.tokens >= expected.tokens);
     assert_same("reward model", &UpdateStats { tokens: expected.tokens, ..found }, &expected);
     assert_gradients("reward model", &model, &several, &one);
+    for pairs in [&pairs[..], &pairs[..1]] {
+        let measured = |trainer: &Trainer, pairs: &[ConversationPair]| {
+            pair_stats(trainer.reward_model_stats(&model, pairs, &BradleyTerryConfig::default()).unwrap())
+        };
+        let expected = measured(&one, pairs);
+        let found = measured(&several, &pairs[part(peers, pairs.len())]);
+        assert_same("held out", &UpdateStats { tokens: expected.tokens, ..found }, &expected);
+    }
 }
 
 fn values_of_a_critic(peers: &Peers) {

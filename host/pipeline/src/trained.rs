@@ -1,0 +1,47 @@
+//! The model that a run trains, with its trainer.
+
+use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
+use crate::error::{PipelineError, Result};
+use crate::policy::Policy;
+use crate::ranks::Ranks;
+use crate::resume::Opened;
+use gavel_runs::check_weights;
+use gavel_train::Trainer;
+
+/// The model that a run trains, with its trainer.
+pub(crate) struct Trained {
+    /// Where the weights are from: `[model]`, or the checkpoint that the run resumes from.
+    pub(crate) table: ModelTable,
+    pub(crate) policy: Policy,
+    pub(crate) trainer: Trainer,
+}
+
+impl Trained {
+    /// Loads the model at the start of a run or from its checkpoint. All ranks call this.
+    ///
+    /// # Errors
+    /// The weights or the optimiser's state cannot be loaded, or a rank is gone.
+    pub(crate) fn open<T: TrainTable>(
+        config: &Config<T>,
+        learning: &LearningConfig,
+        opened: &Opened,
+        ranks: &Ranks,
+    ) -> Result<Self> {
+        let mut table = config.model.clone();
+        if let Some(checkpoint) = opened.checkpoint() {
+            (table.path, table.init, table.lora) = (Some(checkpoint.to_owned()), None, None);
+        } else if let Some(path) = &table.path {
+            check_weights(path)?;
+        }
+        let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
+        policy.report(&config.model)?;
+        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
+            .map_err(PipelineError::Optimizer)?
+            .gradient_checkpointing(learning.gradient_checkpointing);
+        if let Some(state) = opened.optimizer() {
+            trainer.load(&state).map_err(PipelineError::Optimizer)?;
+        }
+        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
+        Ok(Self { table, policy, trainer })
+    }
+}
