@@ -34,10 +34,9 @@ pub(super) struct Meter {
     cost: Cost,
     /// How many operations run in the background.
     running: usize,
-    /// When the rank waited while some did.
+    /// When operations ran, and when the rank waited for one, since none ran.
+    ran: Vec<[Instant; 2]>,
     waits: Vec<[Instant; 2]>,
-    /// Until when overlapped time is counted.
-    counted: Option<Instant>,
 }
 
 impl Meter {
@@ -65,21 +64,29 @@ impl Meter {
     /// Notes that an operation, which ran from `begun` to `ended`, was waited for from `wait[0]` to `wait[1]`.
     pub fn end(&mut self, begun: Instant, ended: Instant, wait: [Instant; 2]) {
         self.cost.waited += wait[1] - wait[0];
-        let from = self.counted.map_or(begun, |counted| counted.max(begun));
-        let until = ended.min(wait[0]);
-        if from < until {
-            let waited = |[start, end]: &[Instant; 2]| (*end).min(until).saturating_duration_since((*start).max(from));
-            let waited: Duration = self.waits.iter().map(waited).sum();
-            self.cost.overlapped += (until - from).saturating_sub(waited);
-            self.counted = Some(until);
-        }
+        self.ran.push([begun, ended]);
+        self.waits.push(wait);
         self.running = self.running.saturating_sub(1);
         if self.running == 0 {
-            self.waits.clear();
-        } else {
-            self.waits.push(wait);
+            // They end in another order than they are waited for.
+            let (ran, waits) = (std::mem::take(&mut self.ran), std::mem::take(&mut self.waits));
+            let either = covered(ran.into_iter().chain(waits.iter().copied()).collect());
+            self.cost.overlapped += either.saturating_sub(covered(waits));
         }
     }
+}
+
+/// How long at least one of these times lasts.
+fn covered(mut times: Vec<[Instant; 2]>) -> Duration {
+    times.sort();
+    let mut until: Option<Instant> = None;
+    let mut total = Duration::ZERO;
+    for [start, end] in times {
+        let start = until.map_or(start, |until| until.max(start));
+        total += end.saturating_duration_since(start);
+        until = Some(until.map_or(end, |until| until.max(end)));
+    }
+    total
 }
 
 /// To how many ranks the one with the number `rank`, counted from the root, sends in a binomial tree: in each round
@@ -106,18 +113,20 @@ mod tests {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut meter = Meter::default();
-        let operations = [Operation::Reduce(8, 1), Operation::Reduce(8, 0), Operation::Gather(4)];
+        let operations = [Operation::Reduce(8, 1), Operation::Reduce(8, 0), Operation::Gather(4), Operation::Gather(4)];
         operations.iter().for_each(|operation| meter.begin(operation, 0, 4));
-        // Two sums from 0 and 2 to 10 and 14. From 5 to 8 the rank waits for another operation, and from 20 for nothing.
+        // Two sums from 0 and 2 to 10 and 14. From 5 to 8 the rank waits for another operation, from 16 to 17 for one that
+        // began at 15, and from 20 for nothing.
         meter.end(at(5), at(8), [at(5), at(8)]);
+        meter.end(at(15), at(17), [at(16), at(17)]);
         meter.end(at(0), at(10), [at(20), at(20)]);
         meter.end(at(2), at(14), [at(20), at(20)]);
         let seconds = Duration::from_secs;
         let expected = Cost {
             reduce_bytes: 8 + 6,
-            gather_bytes: 12,
-            waited: seconds(3),
-            overlapped: seconds(11),
+            gather_bytes: 24,
+            waited: seconds(4),
+            overlapped: seconds(12),
             ..Cost::default()
         };
         assert_eq!(meter.take(), expected);
