@@ -18,7 +18,13 @@ fn main() {
         // Without these flags GCC does not vectorise loops that clamp a number or take a root.
         .flag("-fno-math-errno")
         .flag("-fno-trapping-math")
-        .files(["shim/autograd.cpp", "shim/collectives.cpp", "shim/layer.cpp", "shim/optimizer.cpp"]);
+        .files([
+            "shim/autograd.cpp",
+            "shim/collectives.cpp",
+            "shim/context.cpp",
+            "shim/layer.cpp",
+            "shim/optimizer.cpp",
+        ]);
     // libtorch on Linux computes on the threads of GCC's OpenMP. Elsewhere the shim computes on one.
     let threads =
         std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") && !build.get_compiler().is_like_clang();

@@ -5,6 +5,10 @@ use gavel_policy::threads;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+/// The variables of libtorch's memory on GPUs, and that of cuBLAS.
+const ALLOCATOR: [&str; 2] = ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"];
+const WORKSPACE: &str = "CUBLAS_WORKSPACE_CONFIG";
+
 /// Prepares a command that computes only in the thread of a device: OpenMP has one team of threads, which waits as
 /// [`quiet_openmp`] describes.
 pub fn one_quiet_team() -> Result<()> {
@@ -35,6 +39,14 @@ pub fn quiet_openmp() -> Result<()> {
     // other.
     if std::env::var_os("TORCH_NCCL_ASYNC_ERROR_HANDLING").is_none() {
         again.env("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0");
+    }
+    // Batches of many lengths would leave gaps between blocks of a GPU's memory.
+    if ALLOCATOR.iter().all(|name| std::env::var_os(name).is_none()) {
+        again.env(ALLOCATOR[0], "expandable_segments:True");
+    }
+    // With it, products give the same bits each time where `resources.deterministic` asks for that.
+    if std::env::var_os(WORKSPACE).is_none() {
+        again.env(WORKSPACE, ":4096:8");
     }
     let error = again.exec();
     Err(error).context("cannot start gavel again with OMP_WAIT_POLICY=PASSIVE\nhint: set it yourself")

@@ -35,7 +35,8 @@ impl Critic {
         let model = model.map_err(|error| PipelineError::Stopped(format!("train.critic: {error}")))?;
         let mut trainer = Trainer::new(&model, table.optimizer, learning.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing);
+            .gradient_checkpointing(learning.gradient_checkpointing)
+            .deterministic(config.resources.deterministic);
         if let Some(checkpoint) = checkpoint {
             read_parameters(&model, &Checkpoints::critic(checkpoint))?;
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;

@@ -37,7 +37,8 @@ impl Trained {
         policy.report(&config.model)?;
         let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
             .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing);
+            .gradient_checkpointing(learning.gradient_checkpointing)
+            .deterministic(config.resources.deterministic);
         if let Some(state) = opened.optimizer() {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }

@@ -10,6 +10,7 @@ use crate::engine::EngineConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::{Footprint, PassShape};
 use crate::model::Model;
+use gavel_torch::context::prepare_for_gpus;
 use gavel_torch::peers::Rendezvous;
 use std::path::Path;
 use tch::{Cuda, Device};
@@ -22,7 +23,7 @@ pub fn select(name: &str) -> Result<Device> {
         "cpu" => return Ok(Device::Cpu),
         "auto" => {
             let usable = load_cuda().is_ok() && Cuda::is_available();
-            return Ok(if usable { Device::Cuda(own_gpu()) } else { Device::Cpu });
+            return Ok(if usable { gpu(own_gpu()) } else { Device::Cpu });
         }
         "cuda" => None,
         _ => match name.strip_prefix("cuda:").map(str::parse::<usize>) {
@@ -40,7 +41,13 @@ pub fn select(name: &str) -> Result<Device> {
     if !Cuda::is_available() || index >= count {
         return fail(format!("this machine has {count} usable GPUs\nhint: check the driver, or use \"cpu\""));
     }
-    Ok(Device::Cuda(index))
+    Ok(gpu(index))
+}
+
+/// The GPU of this number, with libtorch prepared for it.
+fn gpu(index: usize) -> Device {
+    prepare_for_gpus();
+    Device::Cuda(index)
 }
 
 /// The GPU of this process. A launcher may show each rank its own alone.

@@ -3,6 +3,7 @@
 //! return their errors.
 
 pub mod autograd;
+pub mod context;
 pub mod cuda;
 pub mod layer;
 pub mod optimizer;

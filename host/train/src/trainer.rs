@@ -11,6 +11,7 @@ use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::ranks::told;
 use crate::statistics::{ChunkSums, Statistics, Sums};
 use gavel_policy::{Model, Phase, Stage, TrainingPass};
+use gavel_torch::context::Deterministic;
 use gavel_torch::peers::Peers;
 use std::path::Path;
 use tch::Tensor;
@@ -37,6 +38,7 @@ pub struct Trainer {
     pub(crate) optimizer: AdamW,
     pub(crate) max_tokens: usize,
     checkpointing: bool,
+    is_deterministic: bool,
     pub(crate) peers: Peers,
 }
 
@@ -47,7 +49,13 @@ impl Trainer {
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
         config.validate()?;
         let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;
-        Ok(Self { optimizer, max_tokens: max_tokens_per_micro_batch, checkpointing: false, peers: Peers::alone() })
+        Ok(Self {
+            optimizer,
+            max_tokens: max_tokens_per_micro_batch,
+            checkpointing: false,
+            is_deterministic: false,
+            peers: Peers::alone(),
+        })
     }
 
     /// Whether the backward pass computes each layer again instead of keeping
@@ -55,6 +63,13 @@ impl Trainer {
     /// Off by default.
     pub fn gradient_checkpointing(mut self, on: bool) -> Self {
         self.checkpointing = on;
+        self
+    }
+
+    /// Whether updates give the same bits each time on a GPU too, or fail where libtorch has no such operation. Off by
+    /// default.
+    pub fn deterministic(mut self, on: bool) -> Self {
+        self.is_deterministic = on;
         self
     }
 
@@ -238,7 +253,9 @@ impl Trainer {
         rows: usize,
         backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
     ) -> Result<(Statistics, usize)> {
+        let deterministic = self.is_deterministic.then(Deterministic::begin);
         let learned = self.learn(model, reference, batches, backward);
+        drop(deterministic);
         // The others wait for the sums of a rank without rows too, and of one that failed.
         if let Err(error) = self.optimizer.begin_sums(Stage::Embedding) {
             return Err(learned.err().unwrap_or(error));

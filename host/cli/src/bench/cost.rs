@@ -38,14 +38,13 @@ pub fn prompt_flops(config: &ModelConfig, tokens: u64) -> f64 {
 }
 
 /// The floating-point operations of an update over a group of responses, whose prompt is computed once. The backward
-/// pass has twice as many as the forward pass. With `again`, the layers' forward pass counts once more. `shape` is the
-/// tokens of the prompt, the number of responses, and the tokens of each response, the last of which is not read.
-pub fn update_flops(config: &ModelConfig, shape: [u64; 3], again: bool) -> f64 {
-    let [prompt, responses, tokens] = shape;
+/// pass has twice as many as the forward pass. With `again`, the layers' forward pass counts once more. `responses` are
+/// the tokens of each response, the last of which is not read.
+pub fn update_flops(config: &ModelConfig, prompt: u64, responses: &[u64], again: bool) -> f64 {
     let shared = layer_flops(config, prompt);
-    let own = layer_flops(config, prompt + tokens - 1) - shared;
-    let layers = shared + responses as f64 * own;
-    let head = (responses * tokens) as f64 * head_flops(config);
+    let own = responses.iter().map(|tokens| layer_flops(config, prompt + tokens - 1) - shared);
+    let layers = shared + own.sum::<f64>();
+    let head = responses.iter().sum::<u64>() as f64 * head_flops(config);
     3.0 * (layers + head) + if again { layers } else { 0.0 }
 }
 
@@ -122,7 +121,7 @@ mod tests {
         assert_eq!(prompt_flops(config.config(), 1), 2.0 * (matrices + 4.0 * 8.0) + head);
         // Three tokens and, twice, two more; each response has three.
         let layers = 2.0 * 7.0 * matrices + 4.0 * 8.0 * (6.0 + 2.0 * 9.0 + 6.0 + 2.0 * 6.0);
-        let update = |again| update_flops(config.config(), [3, 2, 3], again);
+        let update = |again| update_flops(config.config(), 3, &[3, 3], again);
         assert_eq!(update(false), 3.0 * (layers + 6.0 * head));
         assert_eq!(update(true) - update(false), layers);
     }

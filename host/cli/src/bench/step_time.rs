@@ -119,7 +119,8 @@ pub fn predict(config: &ModelConfig, kind: Kind, work: &Work, cluster: &Cluster,
     let exchange = if devices > 1 { exchanged / cluster.between.min(cluster.reading) } else { 0.0 };
 
     // Shares are by tokens, and end with a whole row: half a longest row more than the mean.
-    let flops = update_flops(config, [work.prompt, work.group, work.response].map(u64::from), work.again);
+    let of_group = vec![u64::from(work.response); work.group as usize];
+    let flops = update_flops(config, u64::from(work.prompt), &of_group, work.again);
     let tokens = responses * (response + prompt / group);
     let excess = if devices > 1 { 1.0 + f64::from(work.updates) * longest / 2.0 / tokens } else { 1.0 };
     let passes = responses / group * flops / cluster.flops * excess;

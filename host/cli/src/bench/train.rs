@@ -8,6 +8,7 @@ use crate::table;
 use crate::terminal;
 use anyhow::{Result, ensure};
 use clap::Args;
+use gavel_data::seed;
 use gavel_policy::{Model, ModelConfig, device};
 use gavel_torch::peers::{Cost, Peers};
 use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer, shares};
@@ -19,9 +20,10 @@ const ROUNDS: usize = 3;
 
 /// Measure an update: forward pass, backward pass and optimiser step of GRPO.
 ///
-/// All prompts have the same length, and so have all responses. A prompt is computed once for its group. The time is
-/// the median of three updates. Operations are counted as by `gavel bench prefill`, but with the whole last layer. The
-/// backward pass counts as two forward passes. Gradient checkpointing executes the layers' forward pass once more.
+/// All prompts have the same length, and so have all responses without --ragged. A prompt is computed once for its
+/// group. The time is the median of three updates. Operations are counted as by `gavel bench prefill`, but with the
+/// whole last layer. The backward pass counts as two forward passes. Gradient checkpointing executes the layers' forward
+/// pass once more.
 ///
 /// In several ranks, which torchrun starts, each rank learns from its share of the rows. The time is then compared with
 /// what is predicted from the passes of the slowest rank, and from the sums and the sending of weights by themselves.
@@ -44,6 +46,9 @@ pub struct TrainArgs {
     /// Tokens of each response.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     response_tokens: u32,
+    /// Make responses of many lengths, from 1 to that of --response-tokens, as they are in training.
+    #[arg(long)]
+    ragged: bool,
     /// The most tokens of a forward pass.
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     max_tokens_per_micro_batch: usize,
@@ -64,6 +69,7 @@ struct Measured {
     group_size: u32,
     prompt_tokens: u32,
     response_tokens: u32,
+    ragged: bool,
     gradient_checkpointing: bool,
     dtype: String,
     device: String,
@@ -87,9 +93,13 @@ pub fn run(args: &TrainArgs) -> Result<()> {
         i64::from(tokens) <= positions,
         "{tokens} tokens of a prompt and a response exceed the model's {positions} positions"
     );
-    let (peers, rows) = (Peers::from_environment()?, rows(args, model.config()));
-    let shares = shares(rows.iter().map(|row| (&row.prompt[..], row.response.len())), peers.size());
-    let own = &rows[shares[peers.rank()].clone()];
+    let peers = Peers::from_environment()?;
+    let rounds = (0..=ROUNDS).map(|round| {
+        let rows = rows(args, model.config(), round);
+        let shares = shares(rows.iter().map(|row| (&row.prompt[..], row.response.len())), peers.size());
+        rows[shares[peers.rank()].clone()].to_vec()
+    });
+    let rounds: Vec<Vec<Experience>> = rounds.collect();
     let trainer = || -> Result<Trainer> {
         let trainer = Trainer::new(&model, OptimizerConfig::default(), args.max_tokens_per_micro_batch)?;
         Ok(trainer.gradient_checkpointing(args.gradient_checkpointing))
@@ -97,11 +107,12 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let by_itself = match peers.size() {
         1 => Vec::new(),
         size => {
-            ensure!(rows.len() >= size, "{size} ranks need as many rows: set --prompts or --group-size");
-            updates(trainer()?, &model, own, &Peers::alone())?
+            let rows = (args.prompts * args.group_size) as usize;
+            ensure!(rows >= size, "{size} ranks need as many rows: set --prompts or --group-size");
+            updates(trainer()?, &model, &rounds, &Peers::alone())?
         }
     };
-    let together = updates(trainer()?.with_peers(peers.clone())?, &model, own, &peers)?;
+    let together = updates(trainer()?.with_peers(peers.clone())?, &model, &rounds, &peers)?;
     let [seconds, passes] =
         [&together, &by_itself].map(|all| median(all.iter().map(|(seconds, _)| *seconds).collect()));
     let of_ranks = match peers.size() {
@@ -109,8 +120,8 @@ pub fn run(args: &TrainArgs) -> Result<()> {
         _ => {
             let costs: Vec<Cost> = together.iter().map(|(_, cost)| *cost).collect();
             let parameters = model.parameters().iter().map(|(_, parameter)| parameter.numel() as u64).sum();
-            let tokens: usize =
-                own.iter().map(|row| row.prompt.len() / args.group_size as usize + row.response.len()).sum();
+            let tokens = |row: &Experience| row.prompt.len() / args.group_size as usize + row.response.len();
+            let tokens: usize = rounds[0].iter().map(tokens).sum();
             let micro_batches = tokens.div_ceil(args.max_tokens_per_micro_batch).max(1) as f64;
             let beside = if args.gradient_checkpointing { 0.75 } else { 2.0 / 3.0 } / micro_batches;
             let device = model.device();
@@ -128,10 +139,10 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     Ok(())
 }
 
-/// The seconds of each update but the first, and what it cost this rank.
-fn updates(mut trainer: Trainer, model: &Model, rows: &[Experience], peers: &Peers) -> Result<Vec<(f64, Cost)>> {
+/// The seconds of each round's update but the first, and what it cost this rank.
+fn updates(mut trainer: Trainer, model: &Model, rounds: &[Vec<Experience>], peers: &Peers) -> Result<Vec<(f64, Cost)>> {
     let mut all = Vec::new();
-    for _ in 0..=ROUNDS {
+    for rows in rounds {
         peers.gather(&[])?;
         peers.take_cost();
         let started = Instant::now();
@@ -143,10 +154,22 @@ fn updates(mut trainer: Trainer, model: &Model, rows: &[Experience], peers: &Pee
     Ok(all)
 }
 
+/// The tokens of each response. Those of a later round are the same numbers in another order, so that few shapes repeat.
+fn lengths(args: &TrainArgs, round: usize) -> Vec<usize> {
+    let (rows, most) = ((args.prompts * args.group_size) as usize, args.response_tokens as usize);
+    let length = |row: usize| match args.ragged {
+        true => 1 + (seed::uniform(0, row as u64) * most as f64) as usize,
+        false => most,
+    };
+    let mut lengths: Vec<usize> = (0..rows).map(length).collect();
+    // Whole groups keep their prompt's length, so the operations stay the same.
+    lengths.rotate_left(round * 7 % rows);
+    lengths
+}
+
 /// Responses of made-up tokens, half of them better than the others.
-fn rows(args: &TrainArgs, config: &ModelConfig) -> Vec<Experience> {
-    let length = args.response_tokens as usize;
-    let row = |row: u32| Experience {
+fn rows(args: &TrainArgs, config: &ModelConfig, round: usize) -> Vec<Experience> {
+    let row = |(row, length): (u32, usize)| Experience {
         sample: SampleId {
             group: (row / args.group_size) as usize,
             index: (row % args.group_size) as usize,
@@ -159,23 +182,26 @@ fn rows(args: &TrainArgs, config: &ModelConfig) -> Vec<Experience> {
         advantages: vec![if row.is_multiple_of(2) { 1.0 } else { -1.0 }; length],
         ..Default::default()
     };
-    (0..args.prompts * args.group_size).map(row).collect()
+    (0..).zip(lengths(args, round)).map(row).collect()
 }
 
 fn measured(args: &TrainArgs, model: &Model, seconds: f64) -> Measured {
-    let shape = [args.prompt_tokens, args.group_size, args.response_tokens].map(u64::from);
-    let flops = |again| f64::from(args.prompts) * update_flops(model.config(), shape, again) / seconds;
+    let lengths: Vec<u64> = lengths(args, 0).into_iter().map(|length| length as u64).collect();
+    let of_group = |responses, again| update_flops(model.config(), u64::from(args.prompt_tokens), responses, again);
+    let of_all = |again| lengths.chunks(args.group_size as usize).map(|of| of_group(of, again)).sum::<f64>();
+    let flops = |again| of_all(again) / seconds;
     let executed = flops(args.gradient_checkpointing);
     Measured {
         prompts: args.prompts,
         group_size: args.group_size,
         prompt_tokens: args.prompt_tokens,
         response_tokens: args.response_tokens,
+        ragged: args.ragged,
         gradient_checkpointing: args.gradient_checkpointing,
         dtype: dtype(model).into(),
         device: device::name(model.device()),
         seconds,
-        tokens_per_second: f64::from(args.prompts * args.group_size * args.response_tokens) / seconds,
+        tokens_per_second: lengths.iter().sum::<u64>() as f64 / seconds,
         model_flops_per_second: flops(false),
         executed_flops_per_second: executed,
         share_of_ceiling: args.ceiling.map(|ceiling| executed / ceiling),

@@ -335,6 +335,9 @@ pub struct ResourcesTable {
     pub plugin_threads: usize,
     /// The memory of all plugins together; by default half of the machine's, which its ranks share.
     pub plugin_memory: ByteSize,
+    /// Whether training gives the same bits each time on a GPU too, or fails where libtorch cannot; false by default. On
+    /// the CPU it always does.
+    pub deterministic: bool,
     /// What loading a plugin or a program may use.
     pub loading: LoadingTable,
 }
@@ -345,7 +348,8 @@ impl Default for ResourcesTable {
         let cores = (std::thread::available_parallelism().map_or(1, usize::from) / ranks).max(1);
         let threads = NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN);
         let plugin_memory = ByteSize((SandboxConfig::with_threads(threads).memory / ranks) as u64);
-        Self { torch_threads: cores, plugin_threads: cores, plugin_memory, loading: LoadingTable::default() }
+        let loading = LoadingTable::default();
+        Self { torch_threads: cores, plugin_threads: cores, plugin_memory, deterministic: false, loading }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::tokens;
 use gavel_policy::LoraConfig;
+use gavel_torch::context::is_deterministic;
 
 #[test]
 fn the_split_into_micro_batches_changes_nothing() {
@@ -203,4 +204,29 @@ fn neither_padding_nor_neighbours_change_a_logprob() {
             }
         }
     }
+}
+
+#[test]
+fn a_deterministic_update_is_the_same_and_ends_with_it() {
+    let after = |on: bool| {
+        let model = tiny_f64(1);
+        let rows = experiences(&model, 0.7);
+        let mut trainer = Trainer::new(&model, BARE, 20).unwrap().deterministic(on);
+        let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.1).unwrap();
+        let weights = model.parameters().into_iter().map(|(_, weight)| Vec::<f64>::try_from(weight.flatten(0, -1)));
+        (stats, weights.collect::<std::result::Result<Vec<_>, _>>().unwrap())
+    };
+    assert_eq!(after(true), after(false));
+
+    let model = tiny_f64(1);
+    let rows = experiences(&model, 0.7);
+    let sequences: Vec<_> = rows.iter().map(Experience::sequence).collect();
+    let batches = micro_batches(&sequences, 10_000, &model).unwrap();
+    let mut trainer = Trainer::new(&model, BARE, 10_000).unwrap().deterministic(true);
+    let mut seen = false;
+    let fails = trainer.accumulate_whole(&model, None, &batches, rows.len(), |_, _| {
+        seen = is_deterministic();
+        Err(TrainError::NoReference)
+    });
+    assert!(fails.is_err() && seen && !is_deterministic());
 }
