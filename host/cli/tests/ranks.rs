@@ -436,6 +436,19 @@ impl Machines {
     }
 }
 
+impl Machines {
+    /// Slows the cable down, in both directions. Nothing where the system cannot.
+    fn slow_down(&self, rate: &str) -> Option<()> {
+        let slow = |machine: &&str| {
+            let limit = ["tbf", "rate", rate, "burst", "16kb", "latency", "400ms"];
+            let mut tc = Command::new("tc");
+            tc.args(["-n", machine, "qdisc", "add", "dev", "cable", "root"]).args(limit);
+            tc.output().ok()?.status.success().then_some(())
+        };
+        self.0.iter().map(slow).collect()
+    }
+}
+
 impl Drop for Machines {
     fn drop(&mut self) {
         for machine in self.0 {
@@ -462,6 +475,34 @@ fn a_reward_model_on_another_machine_is_asked_over_the_network_of_the_ranks() {
     for run in ["runs/run", "runs/run-2"] {
         assert_eq!(project.metrics(run)[2]["outcome/liked/scored"], 16);
     }
+}
+
+#[test]
+fn a_slow_network_changes_nothing_but_the_time() {
+    let Some(machines) = Machines::new(["gavel-test-e", "gavel-test-f"]) else {
+        eprintln!("skipped: network namespaces need root and iproute2");
+        return;
+    };
+    let project = Project::new();
+    let train = |name: &'static str| {
+        let args = ["train", "-c", "train.toml", "--set", "train.steps=4", "--set", name];
+        for (status, said) in ends((0..2).map(|number| machines.start(&project, number, &args)).collect()) {
+            assert!(status.success(), "{said}");
+        }
+    };
+    train("log.name=fast");
+    if machines.slow_down("4mbit").is_none() {
+        eprintln!("skipped: this system has no `tc` with a token bucket filter");
+        return;
+    }
+    train("log.name=slow");
+    assert_eq!(metrics(&project, "runs/slow"), metrics(&project, "runs/fast"));
+    let sum =
+        |run: &str, name: &str| project.metrics(run)[1..].iter().map(|step| step[name].as_f64().unwrap()).sum::<f64>();
+    let sent = sum("runs/slow", "ranks/bytes_sent");
+    // Each rank sends half of the bytes, at half a megabyte a second. Half of them are new weights, for which all wait.
+    let waited = sum("runs/slow", "ranks/waited_mean");
+    assert!(waited > sent / 2.0 / 500e3 / 4.0, "{waited} s for {sent} bytes");
 }
 
 #[test]
