@@ -11,6 +11,8 @@ void gavel_context_for_gpus() {
   context.setAllowBF16ReductionCuBLAS(false, false);
 }
 
+void gavel_context_allow_cudnn_attention() { at::globalContext().setSDPUseCuDNN(true); }
+
 bool gavel_context_has_cudnn_attention() { return at::globalContext().userEnabledCuDNNSDP(); }
 
 bool gavel_context_is_deterministic() { return at::globalContext().deterministicAlgorithms(); }

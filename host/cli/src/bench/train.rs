@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use gavel_data::seed;
 use gavel_policy::{Model, ModelConfig, device};
+use gavel_torch::context::allow_cudnn_attention;
 use gavel_torch::peers::{Cost, Peers};
 use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer, shares};
 use serde::Serialize;
@@ -55,6 +56,9 @@ pub struct TrainArgs {
     /// Compute each layer again in the backward pass instead of keeping its activations.
     #[arg(long)]
     gradient_checkpointing: bool,
+    /// Allow attention of cuDNN on a GPU, which plans each shape anew, to see what that costs.
+    #[arg(long)]
+    cudnn_attention: bool,
     /// The operations that the device can do in a second, to compare with.
     #[arg(long, value_name = "FLOP/S")]
     ceiling: Option<f64>,
@@ -88,6 +92,9 @@ struct Measured {
 
 pub fn run(args: &TrainArgs) -> Result<()> {
     let model = args.model.load()?;
+    if args.cudnn_attention {
+        allow_cudnn_attention();
+    }
     let (tokens, positions) = (args.prompt_tokens + args.response_tokens, model.config().positions());
     ensure!(
         i64::from(tokens) <= positions,
