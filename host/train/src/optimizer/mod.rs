@@ -2,6 +2,7 @@
 //! 2019) with clipping of the gradient's norm.
 
 mod buckets;
+mod layers;
 mod masters;
 mod ranks;
 mod state;
@@ -11,6 +12,8 @@ use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
+use layers::Layers;
+pub use layers::Parameters;
 use masters::Masters;
 use serde::{Deserialize, Serialize};
 use sums::Sums;
@@ -61,23 +64,27 @@ impl OptimizerConfig {
 /// rounded master. An optimiser takes over the gradients of such parameters:
 /// while it lives, a backward pass leaves no gradient with them.
 ///
-/// With several ranks each has the running means and the summed gradients of some parameters alone, takes the step for
-/// them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
+/// With several ranks each owns some parameters: it alone has their running means, masters and summed gradients, takes the
+/// step for them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
 /// parameter models", arXiv:1910.02054).
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,
+    /// The model's own parameters.
+    leaves: Vec<Tensor>,
     /// The tensors that steps change: the model's own parameters, or their
     /// masters.
     parameters: Vec<Tensor>,
     masters: Masters,
     /// The running means of each parameter's gradient and squared gradient, where this rank has them.
     moments: Vec<Option<[Tensor; 2]>>,
-    /// The rank that has the moments of each parameter.
+    /// The rank that owns each parameter.
     owners: Vec<usize>,
     peers: Peers,
     /// The sums of gradients over several ranks.
     sums: Sums,
+    /// The layers, if ranks hold them in parts.
+    layers: Option<Layers>,
     /// The first `decaying` parameters decay.
     decaying: usize,
     steps: u64,
@@ -94,6 +101,7 @@ impl AdamW {
             parameters.into_iter().partition(|(_, parameter)| parameter.dim() > 1);
         let decaying = matrices.len();
         let (names, mut parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
+        let leaves = parameters.iter().map(Tensor::shallow_clone).collect();
         let masters = Masters::replace(&names, &mut parameters)?;
         let _guard = tch::no_grad_guard();
         let zeros =
@@ -101,7 +109,8 @@ impl AdamW {
         let moments = parameters.iter().map(zeros).collect::<Result<_>>()?;
         let owners = vec![0; parameters.len()];
         let (peers, sums) = (Peers::alone(), Sums::default());
-        Ok(Self { config, names, parameters, masters, moments, owners, peers, sums, decaying, steps: 0 })
+        let (layers, steps) = (None, 0);
+        Ok(Self { config, names, leaves, parameters, masters, moments, owners, peers, sums, layers, decaying, steps })
     }
 
     /// How many steps were taken.
@@ -112,7 +121,8 @@ impl AdamW {
     /// Forgets the gradients.
     pub fn zero_grad(&mut self) -> Result<()> {
         self.sums.finish()?;
-        self.masters.zero_grad()?;
+        // A failed backward pass may have left some with parameters that have a master.
+        torch::reset_gradients(&self.leaves)?;
         Ok(torch::reset_gradients(&self.parameters)?)
     }
 
@@ -144,8 +154,8 @@ impl AdamW {
             let step = torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps };
             torch::adamw_step(&parameters, &exp_avgs, &exp_avg_sqs, &step)?;
         }
-        self.send_parameters()?;
         self.masters.round()?;
+        self.send_parameters()?;
         Ok(norm)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     BradleyTerryConfig, ConversationPair, DpoConfig, OffPolicyConfig, ResponsePair, RolloutIs, RolloutRs, SftRow,
     ValueLossConfig, shares,
 };
-use gavel_policy::{Device, Packed, PackedRow};
+use gavel_policy::{Device, Moment, Packed, PackedRow, Stage};
 use gavel_torch::peers::Peers;
 use std::net::TcpListener;
 use std::ops::Range;
@@ -321,7 +321,8 @@ fn sums(peers: &Peers) {
     let pass = TrainingPass::new(&model, &packed, false).unwrap();
     pass.hidden().square().sum(Kind::Double).backward();
     let mut freed = Vec::new();
-    let complete = |stage| {
+    let complete = |moment| {
+        let Moment::After(stage) = moment else { return Ok(()) };
         let before = gradients();
         trainer.optimizer.complete(stage)?;
         freed.push((stage, before != gradients()));
