@@ -209,7 +209,11 @@ fn a_command_of_one_process_refuses_several_ranks() {
     }
     project.succeed(&["reward-model", "-c", "pairs.toml"]);
     let output = project.run(&["sft", "-c", "sft.toml", "--set", "ranks.share=\"load\""]);
-    assert!(stderr(&output).contains("[ranks] is for `gavel train`"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("ranks.share and ranks.groups_at_once are for `gavel train`"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

@@ -9,12 +9,18 @@ use crate::config::{Config, LearningConfig, RlTable, SftTable};
 use crate::error::Result;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
+use gavel_policy::memory::SharedBy;
 use gavel_policy::{ModelConfig, device};
-use gavel_train::SftRow;
+use gavel_train::{Parameters, SftRow};
 use plan::{MiniBatch, Plan, longest};
 
-/// What `gavel train` needs with these prompts.
-pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[Prompt]) -> Result<Prediction> {
+/// What each of `ranks` ranks of `gavel train` needs with these prompts.
+pub(crate) fn predict_train(
+    config: &Config<RlTable>,
+    setup: &Setup,
+    prompts: &[Prompt],
+    ranks: usize,
+) -> Result<Prediction> {
     let (table, group) = (&config.train, config.rollout.group_size as u64);
     let responses = group * config.rollout.max_tokens as u64;
     let shortest = prompts.iter().map(|prompt| prompt.ids.len() as u64).min().unwrap_or(0);
@@ -27,6 +33,7 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
     };
     let drawn = table.prompts_per_step as u64 * (group + u64::from(table.algorithm.needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
+    plan.ranks = shared(config, ranks);
     plan.has_reference = table.needs_reference();
     let other = table.reference.as_ref().and_then(|reference| reference.path.as_deref());
     plan.other_reference = other.map(ModelConfig::load).transpose()?;
@@ -43,8 +50,13 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
     plan.predict_with_advice()
 }
 
-/// What `gavel sft` needs with these rows.
-pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftRow]) -> Result<Prediction> {
+/// What each of `ranks` ranks of `gavel sft` needs with these rows.
+pub(crate) fn predict_sft(
+    config: &Config<SftTable>,
+    setup: &Setup,
+    rows: &[SftRow],
+    ranks: usize,
+) -> Result<Prediction> {
     let longest = rows.iter().max_by_key(|row| row.prompt.len() + row.response.len());
     let learned = |row: &SftRow| row.response.len() as f64 / (row.prompt.len() + row.response.len()) as f64;
     let batch = MiniBatch {
@@ -55,9 +67,14 @@ pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftR
         learned: rows.iter().map(learned).fold(0.0, f64::max),
     };
     let mut plan = Plan::new(config, setup, batch, 0, 0)?;
+    plan.ranks = shared(config, ranks);
     plan.gradient_checkpointing = config.train.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = config.train.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
+}
+
+fn shared<T>(config: &Config<T>, ranks: usize) -> SharedBy {
+    SharedBy { ranks, by_layer: config.ranks.parameters == Parameters::ByLayer }
 }
 
 /// What a run that learns from `batch_size` pairs a step needs. The longest pair has `common` tokens in common, and

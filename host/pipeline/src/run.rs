@@ -85,13 +85,18 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         }
         let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
         policy.report(&config.model)?;
-        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing);
+        let mut trainer = Trainer::with_peers(
+            &policy.model,
+            learning.optimizer,
+            learning.max_tokens_per_micro_batch,
+            ranks.peers(),
+            config.ranks.parameters,
+        )
+        .map_err(PipelineError::Optimizer)?
+        .gradient_checkpointing(learning.gradient_checkpointing);
         if let Some(state) = opened.optimizer() {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
-        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
         let reference = match needs_reference {
             true => Some(Reference::open(config, &policy, opened.checkpoint())?),
             false => None,

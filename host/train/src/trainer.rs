@@ -37,7 +37,6 @@ pub struct Trainer {
     pub(crate) optimizer: AdamW,
     pub(crate) max_tokens: usize,
     checkpointing: bool,
-    parameters: Parameters,
     pub(crate) peers: Peers,
 }
 
@@ -46,15 +45,27 @@ impl Trainer {
     /// `max_tokens_per_micro_batch` tokens; a longer row gets one by itself. A prompt that several rows of a
     /// micro-batch share is computed once. The split changes memory and speed, not the result.
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
+        Self::with_peers(model, config, max_tokens_per_micro_batch, Peers::alone(), Parameters::Whole)
+    }
+
+    /// A trainer that takes every step together with the other ranks, which all call this. The parameters become those of
+    /// rank 0, each rank keeps a share of the optimiser's state, and `held` says which weights it has during an update.
+    /// By layer, the backward pass computes each layer again, as with
+    /// [`gradient_checkpointing`](Self::gradient_checkpointing): inner values would keep the weights.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), or a rank is gone.
+    pub fn with_peers(
+        model: &Model,
+        config: OptimizerConfig,
+        max_tokens_per_micro_batch: usize,
+        peers: Peers,
+        held: Parameters,
+    ) -> Result<Self> {
         config.validate()?;
-        let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;
-        Ok(Self {
-            optimizer,
-            max_tokens: max_tokens_per_micro_batch,
-            checkpointing: false,
-            parameters: Parameters::Whole,
-            peers: Peers::alone(),
-        })
+        let optimizer = AdamW::of_ranks(model.parameters(), config, peers.clone(), held)
+            .map_err(|error| error.during(Phase::Optimizer))?;
+        Ok(Self { optimizer, max_tokens: max_tokens_per_micro_batch, checkpointing: false, peers })
     }
 
     /// Whether the backward pass computes each layer again instead of keeping
@@ -63,25 +74,6 @@ impl Trainer {
     pub fn gradient_checkpointing(mut self, on: bool) -> Self {
         self.checkpointing = on;
         self
-    }
-
-    /// Which weights each rank has during an update, once it is [with others](Self::with_peers); all by default. With
-    /// parts of layers, the backward pass computes each layer again, as with
-    /// [`gradient_checkpointing`](Self::gradient_checkpointing): inner values would keep the weights.
-    pub fn parameters(mut self, parameters: Parameters) -> Self {
-        self.parameters = parameters;
-        self
-    }
-
-    /// Takes every step together with the other ranks. The parameters become those of rank 0, and each rank keeps a
-    /// share of the optimiser's state.
-    ///
-    /// # Errors
-    /// A rank is gone, or the parameters are not on the CPU.
-    pub fn with_peers(mut self, peers: Peers) -> Result<Self> {
-        self.optimizer.join(peers.clone(), self.parameters)?;
-        self.peers = peers;
-        Ok(self)
     }
 
     /// How many optimiser steps were taken.

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use gavel_policy::{Model, ModelConfig, device};
 use gavel_torch::peers::{Cost, Peers};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer, shares};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, Parameters, SampleId, Trainer, shares};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -90,18 +90,19 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let (peers, rows) = (Peers::from_environment()?, rows(args, model.config()));
     let shares = shares(rows.iter().map(|row| (&row.prompt[..], row.response.len())), peers.size());
     let own = &rows[shares[peers.rank()].clone()];
-    let trainer = || -> Result<Trainer> {
-        let trainer = Trainer::new(&model, OptimizerConfig::default(), args.max_tokens_per_micro_batch)?;
+    let trainer = |peers: Peers| -> Result<Trainer> {
+        let (config, tokens) = (OptimizerConfig::default(), args.max_tokens_per_micro_batch);
+        let trainer = Trainer::with_peers(&model, config, tokens, peers, Parameters::Whole)?;
         Ok(trainer.gradient_checkpointing(args.gradient_checkpointing))
     };
     let by_itself = match peers.size() {
         1 => Vec::new(),
         size => {
             ensure!(rows.len() >= size, "{size} ranks need as many rows: set --prompts or --group-size");
-            updates(trainer()?, &model, own, &Peers::alone())?
+            updates(trainer(Peers::alone())?, &model, own, &Peers::alone())?
         }
     };
-    let together = updates(trainer()?.with_peers(peers.clone())?, &model, own, &peers)?;
+    let together = updates(trainer(peers.clone())?, &model, own, &peers)?;
     let [seconds, passes] =
         [&together, &by_itself].map(|all| median(all.iter().map(|(seconds, _)| *seconds).collect()));
     let of_ranks = match peers.size() {

@@ -36,85 +36,131 @@ impl Footprint<'_> {
         Self { ranks, ..self }
     }
 
-    /// Whether layers are gathered for an update and freed after that.
-    pub fn shares_layers(&self) -> bool {
+    /// Whether ranks have the weights of layers only while these compute, in an update. Adapters are few: the weights
+    /// beside them stay whole.
+    pub fn is_by_layer(&self) -> bool {
         self.ranks.by_layer && self.ranks.ranks > 1 && self.adapters.is_none()
     }
 
-    /// The weights in an update: all, or with shared layers those outside of layers, this rank's matrices, and a layer.
-    pub fn weights_in_update(&self) -> u64 {
-        if !self.shares_layers() {
-            return self.weights();
-        }
-        let layer: u64 = self.layer_matrices().iter().sum();
-        let outside = self.parameters() - self.layers() * layer;
-        (outside + self.own_in_layers() + layer) * self.bytes()
+    /// Whether the optimiser's state is in host memory between updates, which need the memory of the weights then.
+    pub fn optimizer_waits(&self) -> bool {
+        self.is_by_layer() && self.device.is_cuda()
     }
 
-    /// The gradients of several ranks, which are summed in 32 bits. Each rank has those of its micro-batches so far, and
-    /// those that are copied to be sent; with shared layers, its share of the sums, and those of two parts of the model.
+    /// The weights in an update: all, or by layer those outside of layers, this rank's share of the layers, and a whole
+    /// layer.
+    pub fn weights_in_update(&self) -> u64 {
+        if !self.is_by_layer() {
+            return self.weights();
+        }
+        let layer = self.layer_parameters();
+        let outside = self.parameters() - self.layers() * layer;
+        (outside + self.most_of_a_rank(|is_of_layer| is_of_layer) + layer) * self.bytes()
+    }
+
+    /// The gradients of one of several ranks, in 32 bits. Whole: all of its micro-batches so far. By layer: the sums that
+    /// it owns, and the gradients of one part of the model. Those of the largest matrix exist twice: as they are computed,
+    /// and as they are sent.
     pub(super) fn gradients_of_ranks(&self) -> u64 {
-        let largest = self.outer_matrix().max(self.layer_matrices().into_iter().max().unwrap_or(0));
-        let passing = largest * (self.bytes() + FLOAT);
-        if !self.shares_layers() {
+        let largest = self.tensors().iter().map(|tensor| tensor.numbers).max().unwrap_or(0);
+        let passing = largest * FLOAT.max(self.bytes());
+        if !self.is_by_layer() {
             return self.parameters() * FLOAT + passing;
         }
-        let part = self.outer_matrix().max(self.layer_matrices().iter().sum());
-        // The gradient of a head that is the embedding waits for that of the embedding.
-        let waiting = if self.config.tie_word_embeddings { self.outer_matrix() } else { 0 };
+        let part = largest.max(self.layer_parameters());
+        // The gradient of a head that is the embedding too waits for that of the embedding.
+        let is_head = self.config.head.labels().is_none() && self.config.tie_word_embeddings;
+        let waiting = if is_head { self.embedding() } else { 0 };
         (self.own() + part + waiting) * FLOAT + passing
     }
 
-    /// The most trained numbers whose state one rank has.
+    /// The most trained numbers that one rank owns.
     pub(super) fn own(&self) -> u64 {
-        let ranks = self.ranks.ranks.max(1);
-        if let Some(adapters) = self.adapters {
-            return adapters.div_ceil(ranks as u64);
+        match (self.adapters, self.ranks.ranks) {
+            (Some(adapters), ranks) => adapters.div_ceil(ranks.max(1) as u64),
+            (None, 0..=1) => self.parameters(),
+            (None, _) => self.most_of_a_rank(|_| true),
         }
-        if ranks == 1 { self.parameters() } else { self.most_of_a_rank(|_| true) }
     }
 
-    /// The most numbers in matrices of layers that one rank has.
-    fn own_in_layers(&self) -> u64 {
-        self.most_of_a_rank(|is_of_layer| is_of_layer)
-    }
-
-    /// The most numbers of one rank, of the matrices that `counts` counts, given whether they are in a layer. Norms and
-    /// biases, which are few, are shared evenly.
+    /// The most numbers that one rank owns, of the parameters that count, given whether they are in a layer.
     fn most_of_a_rank(&self, counts: impl Fn(bool) -> bool) -> u64 {
-        let in_layers = (0..self.layers()).flat_map(|_| self.layer_matrices()).map(|matrix| (true, matrix));
-        let outer = std::iter::repeat_n((false, self.outer_matrix()), self.outer_matrices());
-        let all: Vec<(bool, u64)> = outer.chain(in_layers).collect();
-        let sizes: Vec<usize> = all.iter().map(|(_, matrix)| *matrix as usize).collect();
+        let tensors = self.tensors();
+        let sizes: Vec<usize> = tensors.iter().map(|tensor| tensor.numbers as usize).collect();
         let mut loads = vec![0; self.ranks.ranks.max(1)];
-        for ((is_of_layer, matrix), owner) in all.iter().zip(owners(&sizes, loads.len())) {
-            loads[owner] += if counts(*is_of_layer) { *matrix } else { 0 };
+        for (tensor, owner) in tensors.iter().zip(owners(&sizes, loads.len())) {
+            loads[owner] += if counts(tensor.is_of_layer) { tensor.numbers } else { 0 };
         }
-        let rest = self.parameters() - all.iter().map(|(_, matrix)| matrix).sum::<u64>();
-        let few = if counts(false) { rest.div_ceil(loads.len() as u64) } else { 0 };
-        loads.into_iter().max().unwrap_or(0) + few
+        loads.into_iter().max().unwrap_or(0)
     }
 
-    /// The matrices of a layer: queries, keys and values; the output of attention; gate and up; down.
-    fn layer_matrices(&self) -> [u64; 4] {
+    /// All parameters in the order of an optimiser: first the matrices, then norms and biases.
+    fn tensors(&self) -> Vec<ParameterSize> {
         let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
-        let (q, kv) = (size(self.config.query_width()), size(self.config.kv_width()));
-        [(q + 2 * kv) * h, q * h, 2 * h * i, h * i]
+        let (q, kv, head) = (size(self.config.query_width()), size(self.config.kv_width()), size(self.config.head_dim));
+        let architecture = self.config.architecture;
+        let of_layers = |sizes: Vec<u64>| {
+            let all = (0..self.layers()).flat_map(move |_| sizes.clone());
+            all.map(|numbers| ParameterSize { numbers, is_of_layer: true })
+        };
+        let outside = |numbers: u64| ParameterSize { numbers, is_of_layer: false };
+        let output = match self.config.head.labels() {
+            Some(labels) => Some(size(labels) * h),
+            None => (!self.config.tie_word_embeddings).then(|| self.embedding()),
+        };
+        let biases = if architecture.has_qkv_bias() { vec![q + 2 * kv] } else { vec![] };
+        let head_norms = if architecture.has_qk_norm() { vec![head, head] } else { vec![] };
+        let mut all = vec![outside(self.embedding())];
+        all.extend(of_layers(vec![(q + 2 * kv) * h, q * h, 2 * i * h, i * h]));
+        all.extend(output.map(outside));
+        all.extend(of_layers([vec![h], biases, head_norms, vec![h]].concat()));
+        all.push(outside(h));
+        all
     }
 
-    /// The embedding, and a head as large.
-    fn outer_matrix(&self) -> u64 {
+    fn embedding(&self) -> u64 {
         size(self.config.vocab_size) * size(self.config.hidden_size)
     }
 
-    fn outer_matrices(&self) -> usize {
-        if self.config.head.labels().is_some() || self.config.tie_word_embeddings { 1 } else { 2 }
+    /// The numbers of one layer.
+    fn layer_parameters(&self) -> u64 {
+        let of_layers = self.tensors().into_iter().filter(|tensor| tensor.is_of_layer);
+        of_layers.map(|tensor| tensor.numbers).sum::<u64>() / self.layers().max(1)
     }
+}
+
+/// A parameter of the model.
+struct ParameterSize {
+    numbers: u64,
+    is_of_layer: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ModelConfig;
+    use tch::{Device, Kind};
+
+    fn qwen(more: &str) -> ModelConfig {
+        let json = format!(r#"{{"model_type":"qwen2","vocab_size":152064,"max_position_embeddings":32768{more}}}"#);
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_model_and_each_has_one_owner() {
+        let sizes = r#","hidden_size":3584,"intermediate_size":18944,"num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4"#;
+        for (more, architecture) in [(sizes, "Qwen2"), (&format!("{sizes},\"tie_word_embeddings\":true"), "tied")] {
+            let config = qwen(more);
+            let footprint = Footprint::new(&config, Kind::BFloat16, Device::Cuda(0));
+            let all: u64 = footprint.tensors().iter().map(|tensor| tensor.numbers).sum();
+            assert_eq!(all, footprint.parameters(), "{architecture}");
+            for ranks in [2, 3, 8, 16] {
+                let own = footprint.shared_by(SharedBy { ranks, by_layer: false }).own();
+                let even = all / ranks as u64;
+                assert!((even..even * 11 / 10).contains(&own), "{architecture}, {ranks}: {own} of {all}");
+            }
+        }
+    }
 
     #[test]
     fn each_rank_has_about_as_many_numbers() {

@@ -5,9 +5,10 @@ use super::AdamW;
 use crate::error::{Result, TrainError};
 use crate::ranks::told;
 use gavel_policy::{Moment, Stage};
+use gavel_torch::optimizer as torch;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
 /// Which weights a rank has during an update. Outside of updates it has all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +87,8 @@ impl AdamW {
             let most = counts.into_iter().max().unwrap_or_default();
             (layers.made, layers.total, layers.is_broken) = (0, most * layers.exchanges.len(), false);
         }
-        self.free_layers()
+        self.free_layers()?;
+        self.move_state(true)
     }
 
     /// Does what a moment of a forward pass needs.
@@ -125,9 +127,36 @@ impl AdamW {
 
     /// Gathers the layers of which only a part is here, after an update that has failed on all ranks.
     pub(crate) fn restore(&mut self) -> Result<()> {
+        self.rest()?;
         let freed = self.layers.iter().flat_map(|layers| layers.freed.iter().enumerate());
         let freed: Vec<usize> = freed.filter(|(_, is_freed)| **is_freed).map(|(layer, _)| layer).collect();
         freed.into_iter().try_for_each(|layer| self.gather_layer(layer))
+    }
+
+    /// Ends an update: gradients are dropped, and the state waits in host memory, because whole weights come back.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        if self.layers.is_none() {
+            return Ok(());
+        }
+        self.sums.finish()?;
+        torch::reset_gradients(&self.parameters)?;
+        self.move_state(false)
+    }
+
+    /// Moves the moments and masters that this rank has to the device of the model, or to host memory.
+    fn move_state(&mut self, to_model: bool) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        for ((leaf, parameter), moments) in self.leaves.iter().zip(&self.parameters).zip(&mut self.moments) {
+            let device = if to_model { leaf.device() } else { Device::Cpu };
+            for moment in moments.iter_mut().flatten() {
+                *moment = moment.f_to_device(device)?;
+            }
+            let is_master = leaf.kind() != parameter.kind();
+            if moments.is_some() && is_master && parameter.device() != device {
+                parameter.shallow_clone().f_set_data(&parameter.f_to_device(device)?)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the next exchange.
@@ -197,10 +226,15 @@ impl AdamW {
     }
 }
 
-/// Frees the memory of a tensor, which keeps its shape: all its numbers are one.
-pub(super) fn free(tensor: &Tensor) -> Result<()> {
-    let one = Tensor::f_zeros([1], (tensor.kind(), tensor.device()))?;
-    Ok(tensor.shallow_clone().f_set_data(&one.f_expand(tensor.size(), false)?)?)
+/// Frees the memory of a tensor, which keeps its shape.
+fn free(tensor: &Tensor) -> Result<()> {
+    let freed = without_numbers(&tensor.size(), tensor.kind(), tensor.device())?;
+    Ok(tensor.shallow_clone().f_set_data(&freed)?)
+}
+
+/// A tensor of this shape that takes no memory: all its numbers are one.
+pub(super) fn without_numbers(size: &[i64], kind: Kind, device: Device) -> Result<Tensor> {
+    Ok(Tensor::f_zeros([1], (kind, device))?.f_expand(size, false)?)
 }
 
 #[cfg(test)]

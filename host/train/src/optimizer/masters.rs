@@ -3,7 +3,7 @@
 //! without a master (Micikevicius et al., "Mixed precision training",
 //! arXiv:1710.03740, 3.1).
 
-use super::layers::free;
+use super::layers::without_numbers;
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
 use tch::{Kind, Tensor};
@@ -25,8 +25,9 @@ pub(super) struct Master {
 
 impl Masters {
     /// Replaces each of the `parameters` that needs a master by the master, and
-    /// directs its gradients there.
-    pub(super) fn replace(names: &[String], parameters: &mut [Tensor]) -> Result<Self> {
+    /// directs its gradients there. `is_own` says whether this rank owns a parameter.
+    pub(super) fn replace(names: &[String], parameters: &mut [Tensor], is_own: impl Fn(usize) -> bool) -> Result<Self> {
+        let _guard = tch::no_grad_guard();
         let mut all = Vec::new();
         for (at, (name, parameter)) in names.iter().zip(parameters).enumerate() {
             match parameter.f_kind()? {
@@ -34,24 +35,18 @@ impl Masters {
                 Kind::Half => return Err(TrainError::Half { name: name.clone() }),
                 _ => continue,
             }
-            let master = parameter.f_detach()?.f_to_kind(Kind::Float)?;
+            let is_here = is_own(at);
+            let master = match is_here {
+                true => parameter.f_detach()?.f_to_kind(Kind::Float)?,
+                false => without_numbers(&parameter.size(), Kind::Float, parameter.device())?,
+            };
             let rounded = std::mem::replace(parameter, master.shallow_clone());
-            all.push(Master { at, rounded, master, is_here: true });
+            all.push(Master { at, rounded, master, is_here });
         }
-        let all = Self { all };
-        let (rounded, masters) = all.pairs();
+        let pairs = all.iter().map(|master| (master.rounded.shallow_clone(), master.master.shallow_clone()));
+        let (rounded, masters): (Vec<_>, Vec<_>) = pairs.unzip();
         torch::hand_over_gradients(&rounded, &masters)?;
-        Ok(all)
-    }
-
-    /// Frees the masters of parameters that other ranks own.
-    pub(super) fn keep(&mut self, is_own: impl Fn(usize) -> bool) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        for master in self.all.iter_mut().filter(|master| !is_own(master.at)) {
-            free(&master.master)?;
-            master.is_here = false;
-        }
-        Ok(())
+        Ok(Self { all })
     }
 
     /// Sets each parameter whose master is here to it, rounded.

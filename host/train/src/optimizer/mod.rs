@@ -10,14 +10,16 @@ mod sums;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
+use gavel_policy::memory::owners;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use layers::Layers;
 pub use layers::Parameters;
 use masters::Masters;
+use ranks::{begin_alike, sums};
 use serde::{Deserialize, Serialize};
 use sums::Sums;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 /// The settings of the optimiser, besides the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -97,20 +99,44 @@ impl AdamW {
     /// # Errors
     /// A parameter is of kind `Half`, in which small gradients are 0.
     pub fn new(parameters: Vec<(String, Tensor)>, config: OptimizerConfig) -> Result<Self> {
+        Self::of_ranks(parameters, config, Peers::alone(), Parameters::Whole)
+    }
+
+    /// The same of several ranks, which all call it: the parameters become those of rank 0, and this rank has the state of
+    /// those that it owns alone.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), or a rank is gone.
+    pub(crate) fn of_ranks(
+        parameters: Vec<(String, Tensor)>,
+        config: OptimizerConfig,
+        peers: Peers,
+        held: Parameters,
+    ) -> Result<Self> {
         let (matrices, vectors): (Vec<_>, Vec<_>) =
             parameters.into_iter().partition(|(_, parameter)| parameter.dim() > 1);
         let decaying = matrices.len();
-        let (names, mut parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
-        let leaves = parameters.iter().map(Tensor::shallow_clone).collect();
-        let masters = Masters::replace(&names, &mut parameters)?;
-        let _guard = tch::no_grad_guard();
-        let zeros =
-            |parameter: &Tensor| -> Result<_> { Ok(Some([parameter.f_zeros_like()?, parameter.f_zeros_like()?])) };
-        let moments = parameters.iter().map(zeros).collect::<Result<_>>()?;
-        let owners = vec![0; parameters.len()];
-        let (peers, sums) = (Peers::alone(), Sums::default());
-        let (layers, steps) = (None, 0);
-        Ok(Self { config, names, leaves, parameters, masters, moments, owners, peers, sums, layers, decaying, steps })
+        let (names, leaves): (Vec<_>, Vec<Tensor>) = matrices.into_iter().chain(vectors).unzip();
+        let sizes: Vec<usize> = leaves.iter().map(Tensor::numel).collect();
+        let owners = owners(&sizes, peers.size());
+        let layers = (held == Parameters::ByLayer && peers.size() > 1).then(|| Layers::new(&names));
+        begin_alike(&leaves, &peers)?;
+        let mut parameters: Vec<Tensor> = leaves.iter().map(Tensor::shallow_clone).collect();
+        let is_own = |at: usize| owners[at] == peers.rank();
+        let masters = Masters::replace(&names, &mut parameters, is_own)?;
+        let zeros = |at: usize| -> Result<_> {
+            let parameter = &parameters[at];
+            let device = if layers.is_some() { Device::Cpu } else { parameter.device() };
+            let zeros = || Tensor::f_zeros(parameter.size(), (parameter.kind(), device));
+            Ok(if is_own(at) { Some([zeros()?, zeros()?]) } else { None })
+        };
+        let moments = (0..parameters.len()).map(zeros).collect::<Result<_>>()?;
+        let sums = sums(&names, &parameters, &owners, &peers, held);
+        let steps = 0;
+        let mut all =
+            Self { config, names, leaves, parameters, masters, moments, owners, peers, sums, layers, decaying, steps };
+        all.rest()?;
+        Ok(all)
     }
 
     /// How many steps were taken.
@@ -155,6 +181,7 @@ impl AdamW {
             torch::adamw_step(&parameters, &exp_avgs, &exp_avg_sqs, &step)?;
         }
         self.masters.round()?;
+        self.rest()?;
         self.send_parameters()?;
         Ok(norm)
     }

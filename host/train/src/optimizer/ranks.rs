@@ -3,7 +3,7 @@
 
 use super::AdamW;
 use super::buckets::buckets;
-use super::layers::{Layers, Parameters};
+use super::layers::Parameters;
 use super::masters::Master;
 use super::sums::Sums;
 use crate::error::{Result, TrainError};
@@ -11,37 +11,13 @@ use crate::ranks::told;
 use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 /// Gradients are summed, and parameters sent, in pieces of about this many bytes, so that one is copied while others are
 /// summed. The models of tests are small.
 const BUCKET_BYTES: usize = if cfg!(test) { 1 << 10 } else { 25 << 20 };
 
 impl AdamW {
-    /// Takes every step with the other ranks. The parameters become those of rank 0, and the moments and masters that
-    /// other ranks have from now on are dropped.
-    pub(crate) fn join(&mut self, peers: Peers, parameters: Parameters) -> Result<()> {
-        if peers.size() == 1 {
-            return Ok(());
-        }
-        for bucket in buckets(&self.parameters, BUCKET_BYTES) {
-            send(&peers, &self.parameters[bucket], 0)?;
-        }
-        self.masters.round()?;
-        self.owners = owners(&self.parameters, peers.size());
-        for (moments, owner) in self.moments.iter_mut().zip(&self.owners) {
-            if *owner != peers.rank() {
-                *moments = None;
-            }
-        }
-        self.masters.keep(|at| self.owners[at] == peers.rank())?;
-        let by_layer = parameters == Parameters::ByLayer;
-        self.sums = Sums::new(&self.names, &self.parameters, &self.owners, BUCKET_BYTES, by_layer);
-        self.layers = by_layer.then(|| Layers::new(&self.names));
-        self.peers = peers;
-        Ok(())
-    }
-
     /// Notes that a backward pass has completed the gradients of a part of the model: their sums begin.
     ///
     /// # Errors
@@ -144,13 +120,31 @@ impl AdamW {
     fn on_first(&self, own: Option<&Tensor>, like: &Tensor, owner: usize) -> Result<Tensor> {
         let tensor = match own {
             Some(own) => own.shallow_clone(),
-            None => Tensor::f_zeros(like.size(), (like.kind(), like.device()))?,
+            None => {
+                let device = if self.is_by_layer() { Device::Cpu } else { like.device() };
+                Tensor::f_zeros(like.size(), (like.kind(), device))?
+            }
         };
         // Rank 0 has its own, and the others do not need it.
         if owner != 0 {
             self.peers.broadcast(&tensor, owner)?;
         }
-        Ok(tensor)
+        // Its device has no memory for the state of all ranks.
+        Ok(if own.is_some() { tensor } else { tensor.f_to_device(Device::Cpu)? })
+    }
+}
+
+/// Gives all ranks the parameters of rank 0.
+pub(super) fn begin_alike(parameters: &[Tensor], peers: &Peers) -> Result<()> {
+    let several = if peers.size() > 1 { parameters } else { &[] };
+    buckets(several, BUCKET_BYTES).into_iter().try_for_each(|bucket| send(peers, &several[bucket], 0))
+}
+
+/// The sums of gradients of several ranks; none in a run of one process.
+pub(super) fn sums(names: &[String], parameters: &[Tensor], owners: &[usize], peers: &Peers, held: Parameters) -> Sums {
+    match peers.size() {
+        1 => Sums::default(),
+        _ => Sums::new(names, parameters, owners, BUCKET_BYTES, held == Parameters::ByLayer),
     }
 }
 
@@ -170,31 +164,4 @@ fn send(peers: &Peers, tensors: &[Tensor], from: usize) -> Result<()> {
         start += length;
     }
     Ok(())
-}
-
-/// The rank that owns each parameter: the largest first, each to the rank that has the least.
-fn owners(parameters: &[Tensor], ranks: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..parameters.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(parameters[at].numel()));
-    let (mut owners, mut loads) = (vec![0; parameters.len()], vec![0; ranks]);
-    for at in order {
-        let least = (0..ranks).min_by_key(|&rank| loads[rank]).unwrap_or_default();
-        loads[least] += parameters[at].numel();
-        owners[at] = least;
-    }
-    owners
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tch::{Device, Kind};
-
-    #[test]
-    fn each_rank_has_about_as_many_moments() {
-        let parameters = [3, 9, 4, 4, 1].map(|length| Tensor::zeros([length], (Kind::Float, Device::Cpu)));
-        assert_eq!(owners(&parameters, 1), [0; 5]);
-        assert_eq!(owners(&parameters, 2), [1, 0, 1, 1, 0]);
-        assert_eq!(owners(&parameters, 8), [3, 0, 1, 2, 4]);
-    }
 }

@@ -8,6 +8,17 @@ pub fn exp_avg(optimizer: &AdamW, name: &str) -> Vec<f64> {
     optimizer.moments[at].as_ref().map_or_else(Vec::new, |[exp_avg, _]| values(exp_avg))
 }
 
+/// The names of the parameters that have a gradient, or whose master has one.
+pub fn with_gradient(optimizer: &AdamW) -> Vec<String> {
+    let all = optimizer.names.iter().zip(&optimizer.parameters);
+    all.filter(|(_, parameter)| parameter.grad().defined()).map(|(name, _)| name.clone()).collect()
+}
+
+/// The tensors that steps change.
+pub fn stepped(optimizer: &AdamW) -> Vec<Tensor> {
+    optimizer.parameters.iter().map(Tensor::shallow_clone).collect()
+}
+
 pub fn values(tensor: &Tensor) -> Vec<f64> {
     Vec::try_from(tensor.detach().to_kind(Kind::Double).flatten(0, -1)).unwrap()
 }
