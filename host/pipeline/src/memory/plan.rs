@@ -20,7 +20,7 @@ pub(super) struct Plan<'a> {
     dtype: Dtype,
     device: Device,
     /// The ranks that train the model.
-    pub(super) ranks: SharedBy,
+    ranks: SharedBy,
     /// The parameters of the adapters, if these are trained.
     adapters: Option<u64>,
     /// Whether there is a checkpoint, and no adapters beside it.
@@ -100,24 +100,26 @@ fn in_update(model: Footprint<'_>, of: &str) -> Vec<Part> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of a run that draws `drawn` responses a step, to prompts of at
-    /// most `prompt` tokens, beside those of validation.
+    /// The plan of one of `ranks`, which draws `drawn` responses a step, to
+    /// prompts of at most `prompt` tokens, beside those of validation.
     pub(super) fn new<T>(
         config: &Config<T>,
         setup: &'a Setup,
         batch: MiniBatch,
         drawn: u64,
         prompt: u64,
+        ranks: SharedBy,
     ) -> Result<Self> {
         let rollout = &config.rollout;
-        let most = drawn.max((config.data.validation_samples * setup.validation.len()) as u64);
+        let answers = config.data.validation_samples * setup.validation.len();
+        let most = drawn.max(answers.div_ceil(ranks.ranks) as u64);
         let adapters = adapters(&config.model, &setup.sizes)?;
         let device = device::select(&config.model.device)?;
         let plan = Self {
             sizes: &setup.sizes,
             dtype: config.model.dtype,
             device,
-            ranks: SharedBy::ALONE,
+            ranks,
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
@@ -333,5 +335,71 @@ impl<'a> Plan<'a> {
         let saved = |(setting, plan): (String, Self)| Ok((setting, now.saturating_sub(plan.predict()?.total())));
         let saved = changes.into_iter().map(saved).collect::<Result<Vec<_>>>()?;
         Ok(saved.into_iter().max_by_key(|(_, saved)| *saved).filter(|(_, saved)| *saved > 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The memory of a GPU of 80 GB.
+    const GPU: u64 = 80_000_000_000;
+
+    /// Qwen2.5 of these sizes.
+    fn qwen(hidden: usize, intermediate: usize, layers: usize, heads: [usize; 2]) -> ModelConfig {
+        let [heads, kv_heads] = heads;
+        let json = format!(
+            r#"{{"model_type":"qwen2","vocab_size":152064,"max_position_embeddings":32768,"hidden_size":{hidden},
+            "intermediate_size":{intermediate},"num_hidden_layers":{layers},"num_attention_heads":{heads},
+            "num_key_value_heads":{kv_heads},"tie_word_embeddings":false}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    /// The plan of a rank that draws and learns from 64 responses of 2048 tokens to prompts of 512, in groups of 8, with
+    /// 8 GiB of keys and values and micro-batches of 8192 tokens.
+    fn plan(sizes: &ModelConfig, ranks: usize, by_layer: bool) -> Plan<'_> {
+        let batch = MiniBatch { rows: 64, group: 8, prompt: 512, response: 2048, learned: 1.0 };
+        Plan {
+            sizes,
+            dtype: Dtype::Bfloat16,
+            device: Device::Cuda(0),
+            ranks: SharedBy { ranks, by_layer },
+            adapters: None,
+            may_adapt: true,
+            has_reference: false,
+            other_reference: None,
+            critic: None,
+            keeps_before_step: false,
+            gradient_checkpointing: true,
+            max_tokens_per_micro_batch: 8192,
+            batch,
+            rollout: Rollout { rows: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
+            cache_memory: Some(8 << 30),
+            reward_models: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn large_models_fit_into_gpus_of_80_gb() {
+        let (small, large) = (qwen(3584, 18944, 28, [28, 4]), qwen(5120, 27648, 64, [40, 8]));
+        for (sizes, parameters) in [(&small, 7_615_616_512), (&large, 32_763_876_352)] {
+            assert_eq!(Footprint::new(sizes, Dtype::Bfloat16.kind(), Device::Cuda(0)).parameters(), parameters);
+        }
+        let needs = |sizes, ranks, by_layer| plan(sizes, ranks, by_layer).predict().unwrap().total();
+        assert!(needs(&small, 1, false) > GPU);
+        assert!(needs(&small, 8, false) < GPU);
+        assert!(needs(&small, 8, true) < GPU / 2);
+        assert!(needs(&large, 16, false) > GPU);
+        assert!(needs(&large, 16, true) < GPU);
+    }
+
+    #[test]
+    fn layers_that_are_shared_are_advised_where_they_save_most() {
+        let sizes = qwen(5120, 27648, 64, [40, 8]);
+        let (setting, saved) = plan(&sizes, 16, false).advice().unwrap().unwrap();
+        assert!(setting == "ranks.parameters = \"by_layer\"" && saved > GPU, "{setting} saves {saved}");
+        let advice = plan(&sizes, 1, false).advice().unwrap();
+        assert!(advice.is_some_and(|(setting, _)| !setting.contains("by_layer")));
     }
 }
