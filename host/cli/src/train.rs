@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,6 +28,8 @@ const STOPPED: u8 = 130;
 pub struct TrainArgs {
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    ranks: RanksArgs,
 }
 
 /// Fine-tune a policy on the responses of a dataset.
@@ -35,6 +38,8 @@ pub struct TrainArgs {
 pub struct SftArgs {
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    ranks: RanksArgs,
 }
 
 /// Train a reward model on pairs, of which one side is preferred.
@@ -53,6 +58,13 @@ pub struct RewardModelArgs {
 pub struct DpoArgs {
     #[command(flatten)]
     run: RunArgs,
+}
+
+#[derive(Args)]
+struct RanksArgs {
+    /// Print the memory of each of N ranks, instead of the memory of one process.
+    #[arg(long, value_name = "N", requires = "dry_run", default_value_t = NonZeroUsize::MIN, hide_default_value = true)]
+    ranks: NonZeroUsize,
 }
 
 #[derive(Args)]
@@ -128,19 +140,19 @@ impl ConfigArgs {
 }
 
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
-    let TrainArgs { run } = args;
+    let TrainArgs { run, ranks: RanksArgs { ranks } } = args;
     let config = run.config.read::<RlTable>(&run.config.settings)?;
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_train(&config)?);
+        return print_dry_run(&gavel_pipeline::dry_run_train(&config, ranks.get())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::train(&config, start, peers, control))
 }
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
-    let SftArgs { run } = args;
+    let SftArgs { run, ranks: RanksArgs { ranks } } = args;
     let config = run.config.read::<SftTable>(&run.config.settings)?;
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_sft(&config)?);
+        return print_dry_run(&gavel_pipeline::dry_run_sft(&config, ranks.get())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::sft(&config, start, peers, control))
 }

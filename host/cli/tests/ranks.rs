@@ -199,6 +199,27 @@ fn a_reward_model_on_ranks_of_its_own_gives_the_scores_of_one_process() {
 }
 
 #[test]
+fn layers_in_parts_are_the_same_run_and_any_number_of_ranks_resumes() {
+    let project = Project::new();
+    let args = |name: &'static str, steps: &'static str| {
+        ["train", "-c", "train.toml", "--set", "model.dtype=\"bfloat16\"", "--set", name, "--set", steps]
+    };
+    let by_layer = ["--set", "ranks.parameters=\"by_layer\""];
+    let few = "train.steps=2";
+    succeed(&project, 2, &args("log.name=whole", few));
+    succeed(&project, 2, &[&args("log.name=parts", few)[..], &by_layer].concat());
+    assert_close(&metrics(&project, "runs/whole"), &metrics(&project, "runs/parts"), "by layer");
+    succeed(&project, 3, &[&args("log.name=parts", "train.steps=3")[..], &by_layer, &["--resume"]].concat());
+    assert_eq!(metrics(&project, "runs/parts").len(), 4);
+    let needs = |more: &[&str]| {
+        let output = project.succeed(&[&args("log.name=none", few)[..], &by_layer, &["--dry-run"], more].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().find(|line| line.starts_with("# memory, always: optimiser")).unwrap_or(&text).to_owned()
+    };
+    assert_ne!(needs(&[]), needs(&["--ranks", "3"]));
+}
+
+#[test]
 fn ranks_share_an_asynchronous_schedule_by_load() {
     let project = Project::new();
     let args = [
@@ -364,7 +385,11 @@ fn a_rank_that_fails_on_pairs_ends_the_others_and_all_start_again() {
 fn the_table_of_ranks_is_for_train_alone() {
     let project = Project::new();
     let output = project.run(&["sft", "-c", "sft.toml", "--set", "ranks.share=\"load\""]);
-    assert!(stderr(&output).contains("[ranks] is for `gavel train`"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("ranks.share and ranks.groups_at_once are for `gavel train`"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

@@ -33,15 +33,20 @@ impl Critic {
         let (policy, seed) = (&config.model, config.seed);
         let model = threads::apart(|| load(table, policy, seed).map_err(|error| error.during(Phase::Loading)));
         let model = model.map_err(|error| PipelineError::Stopped(format!("train.critic: {error}")))?;
-        let mut trainer = Trainer::new(&model, table.optimizer, learning.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing)
-            .deterministic(config.resources.deterministic);
+        let mut trainer = Trainer::with_peers(
+            &model,
+            table.optimizer,
+            learning.max_tokens_per_micro_batch,
+            ranks.peers(),
+            config.ranks.parameters,
+        )
+        .map_err(PipelineError::Optimizer)?
+        .gradient_checkpointing(learning.gradient_checkpointing)
+        .deterministic(config.resources.deterministic);
         if let Some(checkpoint) = checkpoint {
             read_parameters(&model, &Checkpoints::critic(checkpoint))?;
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;
         }
-        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
         tracing::info!("the critic is on {}", device::name(model.device()));
         let learning_rate = table.schedule(learning.steps)?;
         Ok(Self { model, trainer, loss: table.loss(), learning_rate })

@@ -24,8 +24,8 @@ pub struct DryRun {
     pub memory: Prediction,
 }
 
-/// Checks all that `gavel train` would use.
-pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
+/// Checks all that `gavel train` would use. The memory is that of each of `ranks` ranks.
+pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
     let setup = Setup::new(config, &Ranks::alone())?;
     let prompts = setup.train_prompts(config)?.rows;
     if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
@@ -37,12 +37,12 @@ pub fn dry_run_train(config: &Config<RlTable>) -> Result<DryRun> {
         checks: [checks(&setup, &config.data.train.to_string(), prompts.len(), setup.validation.len()), probed.checks]
             .concat(),
         warnings: probed.warnings,
-        memory: predict_train(config, &setup, &prompts)?,
+        memory: predict_train(config, &setup, &prompts, ranks)?,
     })
 }
 
 /// The same for `gavel sft`.
-pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
+pub fn dry_run_sft(config: &Config<SftTable>, ranks: usize) -> Result<DryRun> {
     let setup = Setup::new(config, &Ranks::alone())?;
     let rows = setup.sft_rows(config)?.rows;
     let probed = probe(config, &setup, &[])?;
@@ -51,7 +51,7 @@ pub fn dry_run_sft(config: &Config<SftTable>) -> Result<DryRun> {
         checks: [checks(&setup, &config.data.train.to_string(), rows.len(), setup.validation.len()), probed.checks]
             .concat(),
         warnings: probed.warnings,
-        memory: predict_sft(config, &setup, &rows)?,
+        memory: predict_sft(config, &setup, &rows, ranks)?,
     })
 }
 

@@ -9,24 +9,32 @@ use crate::config::{Config, LearningConfig, RlTable, SftTable};
 use crate::error::Result;
 use crate::prompts::Prompt;
 use crate::setup::Setup;
+use gavel_policy::memory::SharedBy;
 use gavel_policy::{ModelConfig, device};
-use gavel_train::SftRow;
+use gavel_train::{Parameters, SftRow};
 use plan::{MiniBatch, Plan, longest};
 
-/// What `gavel train` needs with these prompts.
-pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[Prompt]) -> Result<Prediction> {
-    let (table, group) = (&config.train, config.rollout.group_size as u64);
+/// What each of `ranks` ranks of `gavel train` needs with these prompts.
+pub(crate) fn predict_train(
+    config: &Config<RlTable>,
+    setup: &Setup,
+    prompts: &[Prompt],
+    ranks: usize,
+) -> Result<Prediction> {
+    let (table, group, ranks) = (&config.train, config.rollout.group_size as u64, shared(config, ranks));
     let responses = group * config.rollout.max_tokens as u64;
     let shortest = prompts.iter().map(|prompt| prompt.ids.len() as u64).min().unwrap_or(0);
     let batch = MiniBatch {
-        rows: table.mini_batch() as u64 * group,
+        rows: (table.mini_batch() as u64 * group).div_ceil(ranks.ranks as u64),
         group,
         prompt: longest(prompts),
         response: config.rollout.max_tokens as u64,
         learned: responses as f64 / (shortest + responses) as f64,
     };
-    let drawn = table.prompts_per_step as u64 * (group + u64::from(table.algorithm.needs_greedy()));
-    let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt)?;
+    let prompts = table.prompts_per_step.div_ceil(ranks.ranks);
+    let prompts = config.ranks.groups_at_once.unwrap_or(prompts).max(prompts) as u64;
+    let drawn = prompts * (group + u64::from(table.algorithm.needs_greedy()));
+    let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt, ranks)?;
     plan.has_reference = table.needs_reference();
     let other = table.reference.as_ref().and_then(|reference| reference.path.as_deref());
     plan.other_reference = other.map(ModelConfig::load).transpose()?;
@@ -43,21 +51,30 @@ pub(crate) fn predict_train(config: &Config<RlTable>, setup: &Setup, prompts: &[
     plan.predict_with_advice()
 }
 
-/// What `gavel sft` needs with these rows.
-pub(crate) fn predict_sft(config: &Config<SftTable>, setup: &Setup, rows: &[SftRow]) -> Result<Prediction> {
+/// What each of `ranks` ranks of `gavel sft` needs with these rows.
+pub(crate) fn predict_sft(
+    config: &Config<SftTable>,
+    setup: &Setup,
+    rows: &[SftRow],
+    ranks: usize,
+) -> Result<Prediction> {
     let longest = rows.iter().max_by_key(|row| row.prompt.len() + row.response.len());
     let learned = |row: &SftRow| row.response.len() as f64 / (row.prompt.len() + row.response.len()) as f64;
     let batch = MiniBatch {
-        rows: config.train.batch_size as u64,
+        rows: config.train.batch_size.div_ceil(ranks) as u64,
         group: 1,
         prompt: longest.map_or(0, |row| row.prompt.len() as u64),
         response: longest.map_or(0, |row| row.response.len() as u64),
         learned: rows.iter().map(learned).fold(0.0, f64::max),
     };
-    let mut plan = Plan::new(config, setup, batch, 0, 0)?;
+    let mut plan = Plan::new(config, setup, batch, 0, 0, shared(config, ranks))?;
     plan.gradient_checkpointing = config.train.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = config.train.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
+}
+
+fn shared<T>(config: &Config<T>, ranks: usize) -> SharedBy {
+    SharedBy { ranks, by_layer: config.ranks.parameters == Parameters::ByLayer }
 }
 
 /// What a run that learns from `batch_size` pairs a step needs. The longest pair has `common` tokens in common, and
@@ -77,7 +94,7 @@ pub(crate) fn predict_pairs<T>(
         None => (2 * response) as f64 / (prompt + 2 * response).max(1) as f64,
     };
     let batch = MiniBatch { rows: 2 * batch_size as u64, group: 2, prompt, response, learned };
-    let mut plan = Plan::new(config, setup, batch, 0, 0)?;
+    let mut plan = Plan::new(config, setup, batch, 0, 0, SharedBy::ALONE)?;
     plan.has_reference = has_reference;
     plan.gradient_checkpointing = learning.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = learning.max_tokens_per_micro_batch as u64;

@@ -30,7 +30,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     let learning = table.learning(rows.len());
     let schedule = learning.schedule.over(learning.steps).map_err(crate::config::ConfigError::from)?;
-    if let Some(warning) = predict_sft(config, &setup, &rows)?.warning() {
+    if let Some(warning) = predict_sft(config, &setup, &rows, ranks.size())?.warning() {
         tracing::warn!("{warning}");
     }
     if ranks.is_first() {

@@ -39,7 +39,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     let learning = table.learning(prompts.rows.len());
     let (steps, schedule) = (learning.steps, learning.schedule);
     let learning_rate = schedule.over(steps).map_err(crate::config::ConfigError::from)?;
-    if let Some(warning) = predict_train(config, &setup, &prompts.rows)?.warning() {
+    if let Some(warning) = predict_train(config, &setup, &prompts.rows, ranks.size())?.warning() {
         tracing::warn!("{warning}");
     }
     let teacher = Teacher::open(config, setup.scorer.sandbox())?;

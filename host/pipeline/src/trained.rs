@@ -35,14 +35,19 @@ impl Trained {
         }
         let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
         policy.report(&config.model)?;
-        let mut trainer = Trainer::new(&policy.model, learning.optimizer, learning.max_tokens_per_micro_batch)
-            .map_err(PipelineError::Optimizer)?
-            .gradient_checkpointing(learning.gradient_checkpointing)
-            .deterministic(config.resources.deterministic);
+        let mut trainer = Trainer::with_peers(
+            &policy.model,
+            learning.optimizer,
+            learning.max_tokens_per_micro_batch,
+            ranks.peers(),
+            config.ranks.parameters,
+        )
+        .map_err(PipelineError::Optimizer)?
+        .gradient_checkpointing(learning.gradient_checkpointing)
+        .deterministic(config.resources.deterministic);
         if let Some(state) = opened.optimizer() {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
-        let trainer = trainer.with_peers(ranks.peers()).map_err(PipelineError::Optimizer)?;
         Ok(Self { table, policy, trainer })
     }
 }

@@ -107,8 +107,8 @@ max_tokens_per_micro_batch = 2048
 
 fn predict(file: &Path, case: &Case) -> Prediction {
     match case.batch {
-        Batch::Sft(_) => dry_run_sft(&load::<SftTable>(file, &[]).unwrap()).unwrap().memory,
-        Batch::Grpo(_) => dry_run_train(&load::<RlTable>(file, &[]).unwrap()).unwrap().memory,
+        Batch::Sft(_) => dry_run_sft(&load::<SftTable>(file, &[]).unwrap(), 1).unwrap().memory,
+        Batch::Grpo(_) => dry_run_train(&load::<RlTable>(file, &[]).unwrap(), 1).unwrap().memory,
     }
 }
 

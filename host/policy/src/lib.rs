@@ -51,4 +51,4 @@ pub use packed::{MASK_NUMBERS, Packed, PackedRow, take_rows};
 pub use sampling::Sampling;
 pub use tch::{Device, Kind, Tensor};
 pub use tensor_file::{file_dtype, write_tensors};
-pub use training_pass::{Stage, TrainingPass};
+pub use training_pass::{Moment, Stage, TrainingPass};

@@ -7,6 +7,10 @@
 //!
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
+mod ranks;
+
+pub use ranks::{SharedBy, owners};
+
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::lora::{LoraConfig, Module};
@@ -28,6 +32,7 @@ pub struct Footprint<'a> {
     device: Device,
     /// The parameters of its adapters, in 32 bits, if only these are trained.
     adapters: Option<u64>,
+    ranks: SharedBy,
 }
 
 /// The tokens of a forward pass.
@@ -53,7 +58,7 @@ impl<'a> Footprint<'a> {
     /// The footprint of the model of these sizes, with weights of `kind`, on
     /// `device`.
     pub fn new(config: &'a ModelConfig, kind: Kind, device: Device) -> Self {
-        Self { config, kind, device, adapters: None }
+        Self { config, kind, device, adapters: None, ranks: SharedBy::ALONE }
     }
 
     /// The same model with adapters of `adapters` parameters; only these are
@@ -97,13 +102,10 @@ impl<'a> Footprint<'a> {
     }
 
     /// AdamW: two moments in 32 bits for each trained parameter, and a master
-    /// copy if the parameter has 16 bits.
+    /// copy if the parameter has 16 bits. Several ranks share them.
     pub fn optimizer(&self) -> u64 {
-        match self.adapters {
-            Some(adapters) => adapters * 2 * FLOAT,
-            None if self.is_half() => self.parameters() * 3 * FLOAT,
-            None => self.parameters() * 2 * FLOAT,
-        }
+        let has_masters = self.adapters.is_none() && self.is_half();
+        self.own() * FLOAT * if has_masters { 3 } else { 2 }
     }
 
     /// The gradients, which are summed in 32 bits, and the gradient of the
@@ -112,6 +114,7 @@ impl<'a> Footprint<'a> {
         let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
         match self.adapters {
             Some(adapters) => adapters * FLOAT,
+            None if self.ranks.ranks > 1 => self.gradients_of_ranks(),
             None => self.parameters() * FLOAT + h * v.max(2 * i) * self.bytes(),
         }
     }

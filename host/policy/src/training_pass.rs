@@ -33,6 +33,15 @@ impl Stage {
     }
 }
 
+/// A moment of a forward or backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// A part is about to compute.
+    Before(Stage),
+    /// A part has computed. In a backward pass the gradients of its parameters are complete.
+    After(Stage),
+}
+
 /// The forward pass over some rows. [`backward`](Self::backward) follows it.
 pub struct TrainingPass<'a> {
     /// `[tokens, hidden]`, a leaf that collects its gradient.
@@ -63,14 +72,31 @@ impl<'a> TrainingPass<'a> {
     /// pass computes each layer again instead of keeping everything inside the
     /// layers, for about a third more work.
     pub fn new(model: &'a Model, packed: &'a Packed, checkpointing: bool) -> Result<Self> {
+        Self::in_stages(model, packed, checkpointing, |_| Ok(()))
+    }
+
+    /// The same. `visit` is called before and after each part of the model.
+    ///
+    /// # Errors
+    /// libtorch fails, or `visit` does.
+    pub fn in_stages<E: From<PolicyError>>(
+        model: &'a Model,
+        packed: &'a Packed,
+        checkpointing: bool,
+        mut visit: impl FnMut(Moment) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Self, E> {
         let pass = PackedPass::new(model, packed)?;
         let _guard = if checkpointing { Some(tch::no_grad_guard()) } else { None };
+        visit(Moment::Before(Stage::Embedding))?;
         let embedded = model.embed(&packed.ids)?;
+        visit(Moment::After(Stage::Embedding))?;
         let mut x = embedded.shallow_clone();
         let (mut inputs, mut steps) = (Vec::new(), Vec::new());
         for step in 0..=model.layers.len() {
             let input = leaf(&x, x.requires_grad())?;
+            visit(Moment::Before(pass.stage(step)))?;
             x = pass.step(step, &input)?;
+            visit(Moment::After(pass.stage(step)))?;
             match checkpointing {
                 true => inputs.push(input),
                 false => steps.push(Step { input, output: x.shallow_clone() }),
@@ -96,43 +122,54 @@ impl<'a> TrainingPass<'a> {
         self.backward_in_stages(|_| Ok(()))
     }
 
-    /// The same. `complete` is called as soon as the gradients of a part's parameters are complete, part by part.
+    /// The same. `visit` is called before and after each part of the model.
     ///
     /// # Errors
-    /// As [`backward`](Self::backward), and those of `complete`.
+    /// As [`backward`](Self::backward), and those of `visit`.
     pub fn backward_in_stages<E: From<PolicyError>>(
         self,
-        mut complete: impl FnMut(Stage) -> std::result::Result<(), E>,
+        mut visit: impl FnMut(Moment) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let mut gradient = self.hidden.f_grad().map_err(PolicyError::from)?;
         if !gradient.defined() {
             return Err(PolicyError::Input("no loss over the hidden states went backward".into()).into());
         }
-        let stage = |step: usize| if step == self.pass.model.layers.len() { Stage::Head } else { layer(step) };
+        let pass = self.pass;
         let embedded = match self.memory {
             Memory::Everything(embedded, mut steps) => {
                 while let Some(Step { input, output }) = steps.pop() {
+                    let stage = pass.stage(steps.len());
+                    visit(Moment::Before(stage))?;
                     gradient = through(&input, &output, &gradient)?;
                     drop(output);
-                    complete(stage(steps.len()))?;
+                    visit(Moment::After(stage))?;
                 }
+                visit(Moment::Before(Stage::Embedding))?;
                 embedded
             }
             Memory::Inputs(mut inputs) => {
                 while let Some(input) = inputs.pop() {
                     let step = inputs.len();
+                    visit(Moment::Before(pass.stage(step)))?;
                     let input = leaf(&input, true)?;
-                    gradient = through(&input, &self.pass.step(step, &input)?, &gradient)?;
-                    complete(stage(step))?;
+                    gradient = through(&input, &pass.step(step, &input)?, &gradient)?;
+                    visit(Moment::After(pass.stage(step)))?;
                 }
-                self.pass.model.embed(&self.pass.packed.ids)?
+                visit(Moment::Before(Stage::Embedding))?;
+                pass.model.embed(&pass.packed.ids)?
             }
         };
         // The embedding may be frozen.
         if embedded.requires_grad() {
             backward(&embedded, &gradient).map_err(PolicyError::from)?;
         }
-        complete(Stage::Embedding)
+        visit(Moment::After(Stage::Embedding))
+    }
+}
+
+impl PackedPass<'_> {
+    fn stage(&self, step: usize) -> Stage {
+        if step == self.model.layers.len() { Stage::Head } else { layer(step) }
     }
 }
 

@@ -42,7 +42,7 @@ pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
 pub use loss::{Aggregation, ClipRange, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
 pub use off_policy::{OffPolicyConfig, RolloutIs, RolloutRs, Staleness};
-pub use optimizer::{AdamW, OptimizerConfig};
+pub use optimizer::{AdamW, OptimizerConfig, Parameters};
 pub use preference::{BradleyTerryConfig, ConversationPair, DpoConfig, PairStats, ResponsePair};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};

@@ -7,10 +7,10 @@ use crate::experience::Experience;
 use crate::logprobs::{log_probs, target_logprobs, token_values};
 use crate::loss::{LossConfig, OldLogProbs, Targets, gradient_norms, objective};
 use crate::off_policy::{Correction, Ratios};
-use crate::optimizer::{AdamW, OptimizerConfig};
+use crate::optimizer::{AdamW, OptimizerConfig, Parameters};
 use crate::ranks::told;
 use crate::statistics::{ChunkSums, Statistics, Sums};
-use gavel_policy::{Model, Phase, Stage, TrainingPass};
+use gavel_policy::{Model, Phase, TrainingPass};
 use gavel_torch::context::Deterministic;
 use gavel_torch::peers::Peers;
 use std::path::Path;
@@ -47,15 +47,28 @@ impl Trainer {
     /// `max_tokens_per_micro_batch` tokens; a longer row gets one by itself. A prompt that several rows of a
     /// micro-batch share is computed once. The split changes memory and speed, not the result.
     pub fn new(model: &Model, config: OptimizerConfig, max_tokens_per_micro_batch: usize) -> Result<Self> {
+        Self::with_peers(model, config, max_tokens_per_micro_batch, Peers::alone(), Parameters::Whole)
+    }
+
+    /// A trainer that takes every step together with the other ranks, which all call this. The parameters become those of
+    /// rank 0, each rank keeps a share of the optimiser's state, and `held` says which weights it has during an update.
+    /// By layer, the backward pass computes each layer again, as with
+    /// [`gradient_checkpointing`](Self::gradient_checkpointing): inner values would keep the weights.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), or a rank is gone.
+    pub fn with_peers(
+        model: &Model,
+        config: OptimizerConfig,
+        max_tokens_per_micro_batch: usize,
+        peers: Peers,
+        held: Parameters,
+    ) -> Result<Self> {
         config.validate()?;
-        let optimizer = AdamW::new(model.parameters(), config).map_err(|error| error.during(Phase::Optimizer))?;
-        Ok(Self {
-            optimizer,
-            max_tokens: max_tokens_per_micro_batch,
-            checkpointing: false,
-            is_deterministic: false,
-            peers: Peers::alone(),
-        })
+        let optimizer = AdamW::of_ranks(model.parameters(), config, peers.clone(), held)
+            .map_err(|error| error.during(Phase::Optimizer))?;
+        let max_tokens = max_tokens_per_micro_batch;
+        Ok(Self { optimizer, max_tokens, checkpointing: false, is_deterministic: false, peers })
     }
 
     /// Whether the backward pass computes each layer again instead of keeping
@@ -71,17 +84,6 @@ impl Trainer {
     pub fn deterministic(mut self, on: bool) -> Self {
         self.is_deterministic = on;
         self
-    }
-
-    /// Takes every step together with the other ranks. The parameters become those of rank 0, and each rank keeps a
-    /// share of the optimiser's state.
-    ///
-    /// # Errors
-    /// A rank is gone, or the parameters are not on the CPU.
-    pub fn with_peers(mut self, peers: Peers) -> Result<Self> {
-        self.optimizer.join(peers.clone())?;
-        self.peers = peers;
-        Ok(self)
     }
 
     /// How many optimiser steps were taken.
@@ -253,25 +255,36 @@ impl Trainer {
         rows: usize,
         backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
     ) -> Result<(Statistics, usize)> {
+        self.optimizer.begin_update(batches.len())?;
         let deterministic = self.is_deterministic.then(Deterministic::begin);
         let learned = self.learn(model, reference, batches, backward);
         drop(deterministic);
         // The others wait for the sums of a rank without rows too, and of one that failed.
-        if let Err(error) = self.optimizer.begin_sums(Stage::Embedding) {
+        if let Err(error) = self.optimizer.finish_update() {
             return Err(learned.err().unwrap_or(error));
         }
-        let (_, parts) = told(&self.peers, learned, |sums| (rows, sums.clone()))?;
-        let rows = parts.iter().map(|(rows, _)| rows).sum();
-        let sums: Vec<Sums> = parts.into_iter().map(|(_, sums)| sums).collect();
-        let tokens: usize = sums.iter().map(|sums| sums.tokens).sum();
-        if tokens == 0 {
-            return Err(TrainError::NoTokens { rows });
-        }
-        Ok((Statistics::of_sums(&sums), tokens))
+        let learned = told(&self.peers, learned, |sums| (rows, sums.clone())).and_then(|(_, parts)| {
+            let rows = parts.iter().map(|(rows, _)| rows).sum();
+            let sums: Vec<Sums> = parts.into_iter().map(|(_, sums)| sums).collect();
+            let tokens: usize = sums.iter().map(|sums| sums.tokens).sum();
+            if tokens == 0 { Err(TrainError::NoTokens { rows }) } else { Ok((Statistics::of_sums(&sums), tokens)) }
+        });
+        self.restored_unless(learned)
     }
 
-    /// The part of this rank: every parameter gets its gradient, unless there is nothing to learn from. During the last
-    /// backward pass, gradients are summed over the ranks as soon as they are complete.
+    /// The result of a part of an update, which is the same kind on all ranks. If it failed, the model has all weights
+    /// again.
+    fn restored_unless<T>(&mut self, done: Result<T>) -> Result<T> {
+        if done.is_err() {
+            // Where this fails too, a rank is gone, and the first error is the one to report.
+            let _ = self.optimizer.restore();
+        }
+        done
+    }
+
+    /// The part of this rank: every parameter gets its gradient, unless there is nothing to learn from. Gradients
+    /// are summed over the ranks as soon as they are complete: those of whole parameters in the last backward pass, those
+    /// of layers in each.
     fn learn(
         &mut self,
         model: &Model,
@@ -280,12 +293,14 @@ impl Trainer {
         mut backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
     ) -> Result<Sums> {
         self.optimizer.zero_grad()?;
+        let checkpointing = self.checkpointing || self.optimizer.is_by_layer();
         let mut chunks = Vec::new();
         let mut learn = |batch: &MicroBatch, is_last: bool| {
             let frozen = reference.map(|reference| frozen_hidden(reference, batch)).transpose()?;
-            let pass = TrainingPass::new(model, &batch.packed, self.checkpointing)?;
+            let pass =
+                TrainingPass::in_stages(model, &batch.packed, checkpointing, |moment| self.optimizer.forward(moment))?;
             chunks.extend(backward(batch, &States { policy: pass.hidden(), reference: frozen })?);
-            pass.backward_in_stages(|stage| if is_last { self.optimizer.complete(stage) } else { Ok(()) })
+            pass.backward_in_stages(|moment| self.optimizer.backward(moment, is_last))
         };
         for (index, batch) in batches.iter().enumerate() {
             let (tokens, is_last) = (batch.packed.tokens() as usize, index + 1 == batches.len());
@@ -296,10 +311,11 @@ impl Trainer {
 
     /// Takes the step and returns the gradient's norm.
     pub(crate) fn finish(&mut self, loss: f64, lr: f64) -> Result<f64> {
-        if !loss.is_finite() {
-            return Err(TrainError::NonFinite { step: self.steps(), quantity: "loss", value: loss });
-        }
-        let norm = self.optimizer.step(lr).map_err(|error| error.during(Phase::Optimizer))?;
+        let stepped = match loss.is_finite() {
+            true => self.optimizer.step(lr).map_err(|error| error.during(Phase::Optimizer)),
+            false => Err(TrainError::NonFinite { step: self.steps(), quantity: "loss", value: loss }),
+        };
+        let norm = self.restored_unless(stepped)?;
         // Gradients are as large as the model: rollout, which follows, can use the memory.
         self.optimizer.zero_grad()?;
         Ok(norm)

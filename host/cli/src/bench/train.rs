@@ -12,7 +12,7 @@ use gavel_data::seed;
 use gavel_policy::{Model, ModelConfig, device};
 use gavel_torch::context::allow_cudnn_attention;
 use gavel_torch::peers::{Cost, Peers};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, Trainer, shares};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, Parameters, SampleId, Trainer, shares};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -107,8 +107,9 @@ pub fn run(args: &TrainArgs) -> Result<()> {
         rows[shares[peers.rank()].clone()].to_vec()
     });
     let rounds: Vec<Vec<Experience>> = rounds.collect();
-    let trainer = || -> Result<Trainer> {
-        let trainer = Trainer::new(&model, OptimizerConfig::default(), args.max_tokens_per_micro_batch)?;
+    let trainer = |peers: Peers| -> Result<Trainer> {
+        let (config, tokens) = (OptimizerConfig::default(), args.max_tokens_per_micro_batch);
+        let trainer = Trainer::with_peers(&model, config, tokens, peers, Parameters::Whole)?;
         Ok(trainer.gradient_checkpointing(args.gradient_checkpointing))
     };
     let by_itself = match peers.size() {
@@ -116,10 +117,10 @@ pub fn run(args: &TrainArgs) -> Result<()> {
         size => {
             let rows = (args.prompts * args.group_size) as usize;
             ensure!(rows >= size, "{size} ranks need as many rows: set --prompts or --group-size");
-            updates(trainer()?, &model, &rounds, &Peers::alone())?
+            updates(trainer(Peers::alone())?, &model, &rounds, &Peers::alone())?
         }
     };
-    let together = updates(trainer()?.with_peers(peers.clone())?, &model, &rounds, &peers)?;
+    let together = updates(trainer(peers.clone())?, &model, &rounds, &peers)?;
     let [seconds, passes] =
         [&together, &by_itself].map(|all| median(all.iter().map(|(seconds, _)| *seconds).collect()));
     let of_ranks = match peers.size() {

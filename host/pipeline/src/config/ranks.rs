@@ -2,6 +2,7 @@
 
 use super::checks::at_least_one;
 use super::error::ConfigError;
+use gavel_train::Parameters;
 use serde::{Deserialize, Serialize};
 
 /// Which rank draws and scores a group.
@@ -15,7 +16,7 @@ pub enum Share {
     Load,
 }
 
-/// `[ranks]` of `gavel train`
+/// `[ranks]` of `gavel train` and `gavel sft`
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RanksTable {
@@ -25,11 +26,18 @@ pub struct RanksTable {
     /// way, but no more than `rollout.max_batch` holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups_at_once: Option<usize>,
+    /// Which weights a rank has during an update; all of them by default.
+    pub parameters: Parameters,
 }
 
 impl RanksTable {
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether a key is set that is about drawing.
+    pub(super) fn is_about_groups(&self) -> bool {
+        *self != Self { parameters: self.parameters, ..Self::default() }
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {

@@ -197,11 +197,13 @@ impl<T: TrainTable> Config<T> {
         self.schedule.validate()?;
         self.ranks.validate()?;
         if T::LEARNS && !T::DRAWS {
-            let written =
-                [("schedule", self.schedule != ScheduleTable::default()), ("ranks", !self.ranks.is_default())];
-            if let Some((table, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
+            let written = [
+                ("[schedule] is", self.schedule != ScheduleTable::default()),
+                ("ranks.share and ranks.groups_at_once are", self.ranks.is_about_groups()),
+            ];
+            if let Some((what, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
                 return Err(ConfigError::Invalid(format!(
-                    "[{table}] is for `gavel train`: `gavel sft` draws nothing to learn from"
+                    "{what} for `gavel train`: `gavel sft` draws nothing to learn from"
                 )));
             }
         }

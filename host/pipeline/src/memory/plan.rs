@@ -8,7 +8,7 @@ use crate::setup::Setup;
 use bytesize::ByteSize;
 use gavel_policy::device;
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
-use gavel_policy::memory::{Footprint, PassShape};
+use gavel_policy::memory::{Footprint, PassShape, SharedBy};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
 use gavel_rollout::RewardModelFootprint;
 use gavel_train::{LongestRows, tokens_per_chunk};
@@ -19,6 +19,8 @@ pub(super) struct Plan<'a> {
     sizes: &'a ModelConfig,
     dtype: Dtype,
     device: Device,
+    /// The ranks that train the model.
+    ranks: SharedBy,
     /// The parameters of the adapters, if these are trained.
     adapters: Option<u64>,
     /// Whether there is a checkpoint, and no adapters beside it.
@@ -81,24 +83,43 @@ fn adapters(model: &ModelTable, sizes: &ModelConfig) -> Result<Option<u64>> {
     Ok(Some(adapter_parameters(&folder)?))
 }
 
+/// What a model whose layers are shared by ranks has on its device between its updates.
+fn between_updates(model: Footprint<'_>, of: &str) -> Vec<Part> {
+    let whole = model.is_by_layer().then(|| Part { what: format!("weights{of}"), bytes: model.weights() });
+    whole.into_iter().collect()
+}
+
+/// The same in its updates, without gradients.
+fn in_update(model: Footprint<'_>, of: &str) -> Vec<Part> {
+    let share = model.is_by_layer().then(|| Part {
+        what: format!("weights{of}: outside of layers, a rank's share of the layers, and a layer"),
+        bytes: model.weights_in_update(),
+    });
+    let state = model.optimizer_waits().then(|| Part { what: format!("optimiser{of}"), bytes: model.optimizer() });
+    share.into_iter().chain(state).collect()
+}
+
 impl<'a> Plan<'a> {
-    /// The plan of a run that draws `drawn` responses a step, to prompts of at
-    /// most `prompt` tokens, beside those of validation.
+    /// The plan of one of `ranks`, which draws `drawn` responses a step, to
+    /// prompts of at most `prompt` tokens, beside those of validation.
     pub(super) fn new<T>(
         config: &Config<T>,
         setup: &'a Setup,
         batch: MiniBatch,
         drawn: u64,
         prompt: u64,
+        ranks: SharedBy,
     ) -> Result<Self> {
         let rollout = &config.rollout;
-        let most = drawn.max((config.data.validation_samples * setup.validation.len()) as u64);
+        let answers = config.data.validation_samples * setup.validation.len();
+        let most = drawn.max(answers.div_ceil(ranks.ranks) as u64);
         let adapters = adapters(&config.model, &setup.sizes)?;
         let device = device::select(&config.model.device)?;
         let plan = Self {
             sizes: &setup.sizes,
             dtype: config.model.dtype,
             device,
+            ranks,
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
@@ -145,7 +166,10 @@ impl<'a> Plan<'a> {
     fn predict(&self) -> Result<Prediction> {
         let footprint = self.footprint();
         let part = |what: String, bytes: u64| Part { what, bytes };
-        let mut kept = vec![part("weights".into(), footprint.weights())];
+        let mut kept = Vec::new();
+        if !footprint.is_by_layer() {
+            kept.push(part("weights".into(), footprint.weights()));
+        }
         match &self.other_reference {
             Some(sizes) => {
                 let other = Footprint::new(sizes, self.dtype.kind(), self.device);
@@ -159,16 +183,22 @@ impl<'a> Plan<'a> {
         }
         if self.keeps_before_step {
             // A copy of the parameters that have a gradient.
-            kept.push(part("policy before the step".into(), footprint.gradients()));
+            kept.push(part("policy before the step".into(), footprint.shared_by(SharedBy::ALONE).gradients()));
         }
-        kept.push(part("optimiser".into(), footprint.optimizer()));
+        if !footprint.optimizer_waits() {
+            kept.push(part("optimiser".into(), footprint.optimizer()));
+        }
         let critic = self.critic.as_ref().map(|(sizes, dtype, lora)| {
-            let footprint = Footprint::new(sizes, dtype.kind(), self.device);
+            let footprint = Footprint::new(sizes, dtype.kind(), self.device).shared_by(self.ranks);
             lora.as_ref().map_or(footprint, |lora| footprint.with_adapters(footprint.adapters(lora)))
         });
         if let Some(critic) = critic {
-            kept.push(part("weights of the critic".into(), critic.weights()));
-            kept.push(part("optimiser of the critic".into(), critic.optimizer()));
+            if !critic.is_by_layer() {
+                kept.push(part("weights of the critic".into(), critic.weights()));
+            }
+            if !critic.optimizer_waits() {
+                kept.push(part("optimiser of the critic".into(), critic.optimizer()));
+            }
         }
         if self.rollout.rows > 0 {
             let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
@@ -181,25 +211,38 @@ impl<'a> Plan<'a> {
         let chunk = learned.min(tokens_per_chunk(self.sizes) as u64).max(1);
         let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
         let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
+        let checkpointing = self.gradient_checkpointing || footprint.is_by_layer();
         let of_policy = vec![
             part("gradients".into(), footprint.gradients()),
-            part(activations, footprint.activations(shape, self.gradient_checkpointing)),
+            part(activations, footprint.activations(shape, checkpointing)),
             part(backward, footprint.logits(chunk).max(footprint.layer_backward(shape))),
         ];
+        let critic_at_rest = critic.map(|critic| between_updates(critic, " of the critic")).unwrap_or_default();
+        let at_rest = [between_updates(footprint, ""), critic_at_rest.clone()].concat();
+        let of_policy = [in_update(footprint, ""), critic_at_rest, of_policy].concat();
         // They are updated by turns.
         let of_critic = critic.map(|critic| {
-            vec![
+            let checkpointing = self.gradient_checkpointing || critic.is_by_layer();
+            let parts = vec![
                 part("gradients of the critic".into(), critic.gradients()),
-                part("activations of the critic".into(), critic.activations(shape, self.gradient_checkpointing)),
+                part("activations of the critic".into(), critic.activations(shape, checkpointing)),
                 part("gradients inside a layer of the critic".into(), critic.layer_backward(shape)),
-            ]
+            ];
+            [between_updates(footprint, ""), in_update(critic, " of the critic"), parts].concat()
         });
         let bytes = |parts: &Vec<Part>| parts.iter().map(|part| part.bytes).sum::<u64>();
         let update = of_critic.into_iter().chain([of_policy]).max_by_key(bytes).unwrap_or_default();
         let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
         let prefill = footprint.layer(PassShape::unshared(prompts));
         let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
-        let rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
+        let mut rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
+        if !at_rest.is_empty() {
+            // The forward passes before an update have whole weights too.
+            let pass = footprint.layer(shape) + footprint.logits(chunk);
+            rollout =
+                vec![part("prompts, logits and their sums, or a forward pass".into(), prefill.max(sampling).max(pass))];
+            rollout.extend(at_rest.clone());
+        }
         let (awake, asleep): (Vec<_>, Vec<_>) = self.reward_models.iter().partition(|(_, footprint)| !footprint.sleeps);
         let loaded = awake.iter().map(|(_, footprint)| footprint.weights).sum();
         kept.extend(
@@ -212,7 +255,10 @@ impl<'a> Plan<'a> {
             let weights = model.sleeps.then(|| part(format!("weights of the reward model {name}"), model.weights));
             weights.into_iter().chain([part(format!("a batch of the reward model {name}"), model.batch)])
         });
-        let scoring = scoring.collect();
+        let mut scoring: Vec<Part> = scoring.collect();
+        if !scoring.is_empty() {
+            scoring.extend(at_rest);
+        }
         let there = |parts: Vec<Part>| parts.into_iter().filter(|part| part.bytes > 0).collect();
         Ok(Prediction {
             kept,
@@ -232,7 +278,7 @@ impl<'a> Plan<'a> {
     }
 
     fn footprint(&self) -> Footprint<'a> {
-        let footprint = Footprint::new(self.sizes, self.dtype.kind(), self.device);
+        let footprint = Footprint::new(self.sizes, self.dtype.kind(), self.device).shared_by(self.ranks);
         self.adapters.map_or(footprint, |adapters| footprint.with_adapters(adapters))
     }
 
@@ -269,7 +315,11 @@ impl<'a> Plan<'a> {
             let setting = format!("rollout.cache_memory = \"{}MiB\"", budget.div_ceil(1 << 20));
             changes.push((setting, Self { cache_memory: Some(budget), ..self.clone() }));
         }
-        if !self.gradient_checkpointing {
+        if !self.footprint().is_by_layer() {
+            let ranks = SharedBy { by_layer: true, ..self.ranks };
+            changes.push(("ranks.parameters = \"by_layer\"".into(), Self { ranks, ..self.clone() }));
+        }
+        if !self.gradient_checkpointing && !self.footprint().is_by_layer() {
             let plan = Self { gradient_checkpointing: true, ..self.clone() };
             changes.push(("train.gradient_checkpointing = true".into(), plan));
         }
@@ -285,5 +335,71 @@ impl<'a> Plan<'a> {
         let saved = |(setting, plan): (String, Self)| Ok((setting, now.saturating_sub(plan.predict()?.total())));
         let saved = changes.into_iter().map(saved).collect::<Result<Vec<_>>>()?;
         Ok(saved.into_iter().max_by_key(|(_, saved)| *saved).filter(|(_, saved)| *saved > 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The memory of a GPU of 80 GB.
+    const GPU: u64 = 80_000_000_000;
+
+    /// Qwen2.5 of these sizes.
+    fn qwen(hidden: usize, intermediate: usize, layers: usize, heads: [usize; 2]) -> ModelConfig {
+        let [heads, kv_heads] = heads;
+        let json = format!(
+            r#"{{"model_type":"qwen2","vocab_size":152064,"max_position_embeddings":32768,"hidden_size":{hidden},
+            "intermediate_size":{intermediate},"num_hidden_layers":{layers},"num_attention_heads":{heads},
+            "num_key_value_heads":{kv_heads},"tie_word_embeddings":false}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    /// The plan of a rank that draws and learns from 64 responses of 2048 tokens to prompts of 512, in groups of 8, with
+    /// 8 GiB of keys and values and micro-batches of 8192 tokens.
+    fn plan(sizes: &ModelConfig, ranks: usize, by_layer: bool) -> Plan<'_> {
+        let batch = MiniBatch { rows: 64, group: 8, prompt: 512, response: 2048, learned: 1.0 };
+        Plan {
+            sizes,
+            dtype: Dtype::Bfloat16,
+            device: Device::Cuda(0),
+            ranks: SharedBy { ranks, by_layer },
+            adapters: None,
+            may_adapt: true,
+            has_reference: false,
+            other_reference: None,
+            critic: None,
+            keeps_before_step: false,
+            gradient_checkpointing: true,
+            max_tokens_per_micro_batch: 8192,
+            batch,
+            rollout: Rollout { rows: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
+            cache_memory: Some(8 << 30),
+            reward_models: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn large_models_fit_into_gpus_of_80_gb() {
+        let (small, large) = (qwen(3584, 18944, 28, [28, 4]), qwen(5120, 27648, 64, [40, 8]));
+        for (sizes, parameters) in [(&small, 7_615_616_512), (&large, 32_763_876_352)] {
+            assert_eq!(Footprint::new(sizes, Dtype::Bfloat16.kind(), Device::Cuda(0)).parameters(), parameters);
+        }
+        let needs = |sizes, ranks, by_layer| plan(sizes, ranks, by_layer).predict().unwrap().total();
+        assert!(needs(&small, 1, false) > GPU);
+        assert!(needs(&small, 8, false) < GPU);
+        assert!(needs(&small, 8, true) < GPU / 2);
+        assert!(needs(&large, 16, false) > GPU);
+        assert!(needs(&large, 16, true) < GPU);
+    }
+
+    #[test]
+    fn layers_that_are_shared_are_advised_where_they_save_most() {
+        let sizes = qwen(5120, 27648, 64, [40, 8]);
+        let (setting, saved) = plan(&sizes, 16, false).advice().unwrap().unwrap();
+        assert!(setting == "ranks.parameters = \"by_layer\"" && saved > GPU, "{setting} saves {saved}");
+        let advice = plan(&sizes, 1, false).advice().unwrap();
+        assert!(advice.is_some_and(|(setting, _)| !setting.contains("by_layer")));
     }
 }

@@ -1,6 +1,8 @@
 use crate::parity::{checkpoints, load};
 use crate::{config, max_difference, model, row, tokens};
-use gavel_policy::{Device, Kind, Model, ModelConfig, Packed, PackedRow, PolicyError, Stage, Tensor, TrainingPass};
+use gavel_policy::{
+    Device, Kind, Model, ModelConfig, Moment, Packed, PackedRow, PolicyError, Stage, Tensor, TrainingPass,
+};
 
 /// Three prompts, of which one has four responses and one has two, and a separate row.
 fn rows() -> Vec<PackedRow> {
@@ -71,7 +73,8 @@ fn assert_pass(model: &Model, limit: f64) {
             let pass = TrainingPass::new(model, &packed, checkpointing).unwrap();
             pass.hidden().split(20, 0).iter().for_each(|part| loss(part).backward());
             let mut stages = Vec::new();
-            let mut complete = |stage| {
+            let mut complete = |moment| {
+                let Moment::After(stage) = moment else { return Ok(()) };
                 let of_stage = model.parameters().into_iter().filter(|(name, _)| Stage::of(name) == stage);
                 stages.push((stage, of_stage.map(|(_, parameter)| parameter.grad().copy()).collect::<Vec<_>>()));
                 Ok::<(), PolicyError>(())

@@ -3,51 +3,66 @@
 //! without a master (Micikevicius et al., "Mixed precision training",
 //! arXiv:1710.03740, 3.1).
 
+use super::layers::without_numbers;
 use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
 use tch::{Kind, Tensor};
 
-/// The parameters of kind `BFloat16`, each with its master of kind `Float`.
+/// The parameters of kind `BFloat16`, each with its master of kind `Float`. Of a master that another rank has, only the
+/// gradient is here.
 pub(super) struct Masters {
-    names: Vec<String>,
-    rounded: Vec<Tensor>,
-    masters: Vec<Tensor>,
+    all: Vec<Master>,
+}
+
+pub(super) struct Master {
+    /// Its place among the parameters of the optimiser.
+    pub at: usize,
+    pub rounded: Tensor,
+    pub master: Tensor,
+    /// Whether its numbers are here.
+    pub is_here: bool,
 }
 
 impl Masters {
     /// Replaces each of the `parameters` that needs a master by the master, and
-    /// directs its gradients there.
-    pub(super) fn replace(names: &[String], parameters: &mut [Tensor]) -> Result<Self> {
-        let mut all = Self { names: Vec::new(), rounded: Vec::new(), masters: Vec::new() };
-        for (name, parameter) in names.iter().zip(parameters) {
+    /// directs its gradients there. `is_own` says whether this rank owns a parameter.
+    pub(super) fn replace(names: &[String], parameters: &mut [Tensor], is_own: impl Fn(usize) -> bool) -> Result<Self> {
+        let _guard = tch::no_grad_guard();
+        let mut all = Vec::new();
+        for (at, (name, parameter)) in names.iter().zip(parameters).enumerate() {
             match parameter.f_kind()? {
                 Kind::BFloat16 => {}
                 Kind::Half => return Err(TrainError::Half { name: name.clone() }),
                 _ => continue,
             }
-            let master = parameter.f_detach()?.f_to_kind(Kind::Float)?;
-            all.names.push(name.clone());
-            all.masters.push(master.shallow_clone());
-            all.rounded.push(std::mem::replace(parameter, master));
+            let is_here = is_own(at);
+            let master = match is_here {
+                true => parameter.f_detach()?.f_to_kind(Kind::Float)?,
+                false => without_numbers(&parameter.size(), Kind::Float, parameter.device())?,
+            };
+            let rounded = std::mem::replace(parameter, master.shallow_clone());
+            all.push(Master { at, rounded, master, is_here });
         }
-        torch::hand_over_gradients(&all.rounded, &all.masters)?;
-        Ok(all)
+        let pairs = all.iter().map(|master| (master.rounded.shallow_clone(), master.master.shallow_clone()));
+        let (rounded, masters): (Vec<_>, Vec<_>) = pairs.unzip();
+        torch::hand_over_gradients(&rounded, &masters)?;
+        Ok(Self { all })
     }
 
-    /// Drops gradients that a failed backward pass may have left with a
-    /// parameter.
-    pub(super) fn zero_grad(&self) -> Result<()> {
-        Ok(torch::reset_gradients(&self.rounded)?)
-    }
-
-    /// Sets each parameter to its master, rounded.
+    /// Sets each parameter whose master is here to it, rounded.
     pub(super) fn round(&self) -> Result<()> {
-        Ok(torch::round(&self.rounded, &self.masters)?)
+        let (rounded, masters) = self.pairs();
+        Ok(torch::round(&rounded, &masters)?)
     }
 
-    /// The masters with the names of their parameters.
-    pub(super) fn named(&self) -> impl Iterator<Item = (&String, &Tensor)> {
-        self.names.iter().zip(&self.masters)
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Master> {
+        self.all.iter()
+    }
+
+    /// The parameters whose masters are here, and these.
+    fn pairs(&self) -> (Vec<Tensor>, Vec<Tensor>) {
+        let here = self.all.iter().filter(|master| master.is_here);
+        here.map(|master| (master.rounded.shallow_clone(), master.master.shallow_clone())).unzip()
     }
 }
 

@@ -2,6 +2,7 @@
 //! 2019) with clipping of the gradient's norm.
 
 mod buckets;
+mod layers;
 mod masters;
 mod ranks;
 mod state;
@@ -9,12 +10,16 @@ mod sums;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
+use gavel_policy::memory::owners;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
+use layers::Layers;
+pub use layers::Parameters;
 use masters::Masters;
+use ranks::{begin_alike, sums};
 use serde::{Deserialize, Serialize};
 use sums::Sums;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 /// The settings of the optimiser, besides the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -61,23 +66,27 @@ impl OptimizerConfig {
 /// rounded master. An optimiser takes over the gradients of such parameters:
 /// while it lives, a backward pass leaves no gradient with them.
 ///
-/// With several ranks each has the running means and the summed gradients of some parameters alone, takes the step for
-/// them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
+/// With several ranks each owns some parameters: it alone has their running means, masters and summed gradients, takes the
+/// step for them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
 /// parameter models", arXiv:1910.02054).
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,
+    /// The model's own parameters.
+    leaves: Vec<Tensor>,
     /// The tensors that steps change: the model's own parameters, or their
     /// masters.
     parameters: Vec<Tensor>,
     masters: Masters,
     /// The running means of each parameter's gradient and squared gradient, where this rank has them.
     moments: Vec<Option<[Tensor; 2]>>,
-    /// The rank that has the moments of each parameter.
+    /// The rank that owns each parameter.
     owners: Vec<usize>,
     peers: Peers,
     /// The sums of gradients over several ranks.
     sums: Sums,
+    /// The layers, if ranks hold them in parts.
+    layers: Option<Layers>,
     /// The first `decaying` parameters decay.
     decaying: usize,
     steps: u64,
@@ -90,18 +99,44 @@ impl AdamW {
     /// # Errors
     /// A parameter is of kind `Half`, in which small gradients are 0.
     pub fn new(parameters: Vec<(String, Tensor)>, config: OptimizerConfig) -> Result<Self> {
+        Self::of_ranks(parameters, config, Peers::alone(), Parameters::Whole)
+    }
+
+    /// The same of several ranks, which all call it: the parameters become those of rank 0, and this rank has the state of
+    /// those that it owns alone.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), or a rank is gone.
+    pub(crate) fn of_ranks(
+        parameters: Vec<(String, Tensor)>,
+        config: OptimizerConfig,
+        peers: Peers,
+        held: Parameters,
+    ) -> Result<Self> {
         let (matrices, vectors): (Vec<_>, Vec<_>) =
             parameters.into_iter().partition(|(_, parameter)| parameter.dim() > 1);
         let decaying = matrices.len();
-        let (names, mut parameters): (Vec<_>, Vec<_>) = matrices.into_iter().chain(vectors).unzip();
-        let masters = Masters::replace(&names, &mut parameters)?;
-        let _guard = tch::no_grad_guard();
-        let zeros =
-            |parameter: &Tensor| -> Result<_> { Ok(Some([parameter.f_zeros_like()?, parameter.f_zeros_like()?])) };
-        let moments = parameters.iter().map(zeros).collect::<Result<_>>()?;
-        let owners = vec![0; parameters.len()];
-        let (peers, sums) = (Peers::alone(), Sums::default());
-        Ok(Self { config, names, parameters, masters, moments, owners, peers, sums, decaying, steps: 0 })
+        let (names, leaves): (Vec<_>, Vec<Tensor>) = matrices.into_iter().chain(vectors).unzip();
+        let sizes: Vec<usize> = leaves.iter().map(Tensor::numel).collect();
+        let owners = owners(&sizes, peers.size());
+        let layers = (held == Parameters::ByLayer && peers.size() > 1).then(|| Layers::new(&names));
+        begin_alike(&leaves, &peers)?;
+        let mut parameters: Vec<Tensor> = leaves.iter().map(Tensor::shallow_clone).collect();
+        let is_own = |at: usize| owners[at] == peers.rank();
+        let masters = Masters::replace(&names, &mut parameters, is_own)?;
+        let zeros = |at: usize| -> Result<_> {
+            let parameter = &parameters[at];
+            let device = if layers.is_some() { Device::Cpu } else { parameter.device() };
+            let zeros = || Tensor::f_zeros(parameter.size(), (parameter.kind(), device));
+            Ok(if is_own(at) { Some([zeros()?, zeros()?]) } else { None })
+        };
+        let moments = (0..parameters.len()).map(zeros).collect::<Result<_>>()?;
+        let sums = sums(&names, &parameters, &owners, &peers, held);
+        let steps = 0;
+        let mut all =
+            Self { config, names, leaves, parameters, masters, moments, owners, peers, sums, layers, decaying, steps };
+        all.rest()?;
+        Ok(all)
     }
 
     /// How many steps were taken.
@@ -112,7 +147,8 @@ impl AdamW {
     /// Forgets the gradients.
     pub fn zero_grad(&mut self) -> Result<()> {
         self.sums.finish()?;
-        self.masters.zero_grad()?;
+        // A failed backward pass may have left some with parameters that have a master.
+        torch::reset_gradients(&self.leaves)?;
         Ok(torch::reset_gradients(&self.parameters)?)
     }
 
@@ -144,8 +180,9 @@ impl AdamW {
             let step = torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps };
             torch::adamw_step(&parameters, &exp_avgs, &exp_avg_sqs, &step)?;
         }
-        self.send_parameters()?;
         self.masters.round()?;
+        self.rest()?;
+        self.send_parameters()?;
         Ok(norm)
     }
 }

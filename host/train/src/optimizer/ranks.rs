@@ -1,53 +1,40 @@
 //! The optimiser of several ranks: each has the gradients of its share, and all take the step with their sum. Each has
-//! the moments of some parameters alone, and gets the sums of their gradients alone.
+//! the moments and masters of some parameters alone, and gets the sums of their gradients alone.
 
 use super::AdamW;
 use super::buckets::buckets;
+use super::layers::Parameters;
+use super::masters::Master;
 use super::sums::Sums;
 use crate::error::{Result, TrainError};
 use crate::ranks::told;
 use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 /// Gradients are summed, and parameters sent, in pieces of about this many bytes, so that one is copied while others are
 /// summed. The models of tests are small.
 const BUCKET_BYTES: usize = if cfg!(test) { 1 << 10 } else { 25 << 20 };
 
 impl AdamW {
-    /// Takes every step with the other ranks. The parameters become those of rank 0, and the moments that other ranks
-    /// have from now on are dropped.
-    pub(crate) fn join(&mut self, peers: Peers) -> Result<()> {
-        if peers.size() == 1 {
-            return Ok(());
-        }
-        for bucket in buckets(&self.parameters, BUCKET_BYTES) {
-            send(&peers, &self.parameters[bucket], 0)?;
-        }
-        self.masters.round()?;
-        self.owners = owners(&self.parameters, peers.size());
-        for (moments, owner) in self.moments.iter_mut().zip(&self.owners) {
-            if *owner != peers.rank() {
-                *moments = None;
-            }
-        }
-        self.sums = Sums::new(&self.names, &self.parameters, &self.owners, BUCKET_BYTES);
-        self.peers = peers;
-        Ok(())
-    }
-
     /// Notes that a backward pass has completed the gradients of a part of the model: their sums begin.
     ///
     /// # Errors
     /// One of its parameters has no gradient, or a rank is gone.
     pub(crate) fn complete(&mut self, stage: Stage) -> Result<()> {
+        self.check_gradients(stage)?;
+        self.begin_sums(stage)
+    }
+
+    /// Refuses a part of the model of which a parameter has no gradient.
+    pub(super) fn check_gradients(&self, stage: Stage) -> Result<()> {
         for (name, parameter) in self.names.iter().zip(&self.parameters) {
             if Stage::of(name) == stage && !parameter.f_grad()?.defined() {
                 return Err(TrainError::NoGradient { name: name.clone() });
             }
         }
-        self.begin_sums(stage)
+        Ok(())
     }
 
     /// Begins the sums of the gradients that are complete after this part of the model, unless they have begun. A gradient
@@ -74,15 +61,10 @@ impl AdamW {
         }
         self.begin_sums(Stage::Embedding)?;
         self.sums.finish()?;
-        let own: Vec<Tensor> = self.of_rank(self.peers.rank());
+        let own = self.parameters.iter().zip(&self.owners).filter(|(_, owner)| **owner == self.peers.rank());
+        let own: Vec<Tensor> = own.map(|(parameter, _)| parameter.shallow_clone()).collect();
         let (_, norms) = told(&self.peers, if own.is_empty() { Ok(0.0) } else { self.norm(&own) }, |norm| *norm)?;
         Ok(norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt())
-    }
-
-    /// The parameters whose moments a rank has.
-    fn of_rank(&self, rank: usize) -> Vec<Tensor> {
-        let of_rank = self.parameters.iter().zip(&self.owners).filter(|(_, owner)| **owner == rank);
-        of_rank.map(|(parameter, _)| parameter.shallow_clone()).collect()
     }
 
     fn norm(&self, parameters: &[Tensor]) -> Result<f64> {
@@ -91,14 +73,17 @@ impl AdamW {
     }
 
     /// Sends each parameter from the rank that took the step for it.
-    pub(super) fn send_parameters(&self) -> Result<()> {
-        if self.peers.size() == 1 {
-            return Ok(());
-        }
+    pub(super) fn send_parameters(&mut self) -> Result<()> {
+        if self.peers.size() == 1 { Ok(()) } else { self.gather_all() }
+    }
+
+    /// Sends these of the model's parameters from their owners.
+    pub(super) fn send(&self, which: &[usize]) -> Result<()> {
         for rank in 0..self.peers.size() {
-            let parameters = self.of_rank(rank);
-            for bucket in buckets(&parameters, BUCKET_BYTES) {
-                send(&self.peers, &parameters[bucket], rank)?;
+            let of_rank = which.iter().filter(|&&at| self.owners[at] == rank);
+            let of_rank: Vec<Tensor> = of_rank.map(|&at| self.leaves[at].shallow_clone()).collect();
+            for bucket in buckets(&of_rank, BUCKET_BYTES) {
+                send(&self.peers, &of_rank[bucket], rank)?;
             }
         }
         Ok(())
@@ -109,19 +94,57 @@ impl AdamW {
         let _guard = tch::no_grad_guard();
         let mut all = Vec::new();
         for ((parameter, moments), &owner) in self.parameters.iter().zip(&self.moments).zip(&self.owners) {
-            let moments = match moments {
-                Some([exp_avg, exp_avg_sq]) => [exp_avg.shallow_clone(), exp_avg_sq.shallow_clone()],
-                None => [parameter.f_zeros_like()?, parameter.f_zeros_like()?],
-            };
-            // Rank 0 has its own, and the others do not need them.
-            if owner != 0 {
-                moments.iter().try_for_each(|moment| self.peers.broadcast(moment, owner))?;
-            }
+            let [exp_avg, exp_avg_sq] = [0, 1].map(|which| moments.as_ref().map(|moments| &moments[which]));
+            let moments = [self.on_first(exp_avg, parameter, owner)?, self.on_first(exp_avg_sq, parameter, owner)?];
             if self.peers.rank() == 0 {
                 all.push(moments);
             }
         }
         Ok(all)
+    }
+
+    /// All masters with the names of their parameters, likewise.
+    pub(super) fn all_masters(&self) -> Result<Vec<(String, Tensor)>> {
+        let _guard = tch::no_grad_guard();
+        let mut all = Vec::new();
+        for Master { at, master, is_here, .. } in self.masters.iter() {
+            let master = self.on_first(is_here.then_some(master), master, self.owners[*at])?;
+            if self.peers.rank() == 0 {
+                all.push((self.names[*at].clone(), master));
+            }
+        }
+        Ok(all)
+    }
+
+    /// A tensor of the rank `owner`, of the shape and kind of `like`. On other ranks than that and 0 it has no meaning.
+    fn on_first(&self, own: Option<&Tensor>, like: &Tensor, owner: usize) -> Result<Tensor> {
+        let tensor = match own {
+            Some(own) => own.shallow_clone(),
+            None => {
+                let device = if self.is_by_layer() { Device::Cpu } else { like.device() };
+                Tensor::f_zeros(like.size(), (like.kind(), device))?
+            }
+        };
+        // Rank 0 has its own, and the others do not need it.
+        if owner != 0 {
+            self.peers.broadcast(&tensor, owner)?;
+        }
+        // Its device has no memory for the state of all ranks.
+        Ok(if own.is_some() { tensor } else { tensor.f_to_device(Device::Cpu)? })
+    }
+}
+
+/// Gives all ranks the parameters of rank 0.
+pub(super) fn begin_alike(parameters: &[Tensor], peers: &Peers) -> Result<()> {
+    let several = if peers.size() > 1 { parameters } else { &[] };
+    buckets(several, BUCKET_BYTES).into_iter().try_for_each(|bucket| send(peers, &several[bucket], 0))
+}
+
+/// The sums of gradients of several ranks; none in a run of one process.
+pub(super) fn sums(names: &[String], parameters: &[Tensor], owners: &[usize], peers: &Peers, held: Parameters) -> Sums {
+    match peers.size() {
+        1 => Sums::default(),
+        _ => Sums::new(names, parameters, owners, BUCKET_BYTES, held == Parameters::ByLayer),
     }
 }
 
@@ -141,31 +164,4 @@ fn send(peers: &Peers, tensors: &[Tensor], from: usize) -> Result<()> {
         start += length;
     }
     Ok(())
-}
-
-/// The rank that has the moments of each parameter: the largest first, each to the rank that has the least.
-fn owners(parameters: &[Tensor], ranks: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..parameters.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(parameters[at].numel()));
-    let (mut owners, mut loads) = (vec![0; parameters.len()], vec![0; ranks]);
-    for at in order {
-        let least = (0..ranks).min_by_key(|&rank| loads[rank]).unwrap_or_default();
-        loads[least] += parameters[at].numel();
-        owners[at] = least;
-    }
-    owners
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tch::{Device, Kind};
-
-    #[test]
-    fn each_rank_has_about_as_many_moments() {
-        let parameters = [3, 9, 4, 4, 1].map(|length| Tensor::zeros([length], (Kind::Float, Device::Cpu)));
-        assert_eq!(owners(&parameters, 1), [0; 5]);
-        assert_eq!(owners(&parameters, 2), [1, 0, 1, 1, 0]);
-        assert_eq!(owners(&parameters, 8), [3, 0, 1, 2, 4]);
-    }
 }

@@ -3,6 +3,7 @@
 //! master, `master.<name>`.
 
 use super::AdamW;
+use super::masters::Master;
 use crate::error::{StateError, TrainError};
 use crate::ranks::told;
 use gavel_policy::{PolicyError, file_dtype, write_tensors};
@@ -19,20 +20,20 @@ impl AdamW {
     /// Writes the state of all ranks to `path`, which they have to call all; rank 0 writes. The file appears whole or
     /// not at all, even after a power failure.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
-        let moments = self.all_moments()?;
-        let saved = if self.peers.rank() == 0 { self.write(path, moments) } else { Ok(()) };
+        let (moments, masters) = (self.all_moments()?, self.all_masters()?);
+        let saved = if self.peers.rank() == 0 { self.write(path, moments, masters) } else { Ok(()) };
         let ((), _) = told(&self.peers, saved.map_err(TrainError::from), |_| 0usize)?;
         Ok(())
     }
 
-    fn write(&self, path: &Path, moments: Vec<[Tensor; 2]>) -> Result<(), StateError> {
+    fn write(&self, path: &Path, moments: Vec<[Tensor; 2]>, masters: Vec<(String, Tensor)>) -> Result<(), StateError> {
         let step = i64::try_from(self.steps).unwrap_or(i64::MAX);
         let mut tensors = vec![(STEP.to_owned(), Tensor::from(step))];
         for (name, [exp_avg, exp_avg_sq]) in self.names.iter().zip(moments) {
             tensors.push((format!("exp_avg.{name}"), exp_avg));
             tensors.push((format!("exp_avg_sq.{name}"), exp_avg_sq));
         }
-        tensors.extend(self.masters.named().map(|(name, master)| (format!("master.{name}"), master.shallow_clone())));
+        tensors.extend(masters.into_iter().map(|(name, master)| (format!("master.{name}"), master)));
         write_tensors(path, tensors, None).map_err(|error| match error {
             PolicyError::Io { source, .. } => io("write", path)(source),
             other => StateError::Format { path: path.to_owned(), what: format!("cannot be written: {other}") },
@@ -69,16 +70,16 @@ impl AdamW {
             if expected != there {
                 return Err(StateError::Mismatch { path: path.to_owned(), name, expected, found: there });
             }
-            restored.extend(target.map(|target| (target.shallow_clone(), view)));
+            restored.extend(target.map(|target| (target.shallow_clone(), view, like.kind())));
         }
         if let Some((name, _)) = found.first_key_value() {
             return Err(StateError::Unknown { path: path.to_owned(), name: (*name).to_owned() });
         }
 
         let _guard = tch::no_grad_guard();
-        for (mut target, view) in restored {
-            let copied = Tensor::f_from_data_size(view.data(), &target.size(), target.kind())
-                .and_then(|values| target.f_copy_(&values));
+        for (mut target, view, kind) in restored {
+            let copied =
+                Tensor::f_from_data_size(view.data(), &target.size(), kind).and_then(|values| target.f_copy_(&values));
             copied.map_err(|source| StateError::Torch { path: path.to_owned(), source })?;
         }
         self.masters.round().map_err(|error| format(error.to_string()))?;
@@ -87,7 +88,7 @@ impl AdamW {
     }
 
     /// The tensors of the state by their names in the file: one of the same shape and kind, and the one itself unless
-    /// another rank has it.
+    /// another rank has it. In place of a master that another rank has, its rounded parameter.
     fn state(&self) -> impl Iterator<Item = (String, &Tensor, Option<&Tensor>)> {
         let moments = ["exp_avg", "exp_avg_sq"].into_iter().enumerate().flat_map(|(which, kind)| {
             let all = self.names.iter().zip(self.parameters.iter().zip(&self.moments));
@@ -95,7 +96,9 @@ impl AdamW {
                 (format!("{kind}.{name}"), parameter, moments.as_ref().map(|moments| &moments[which]))
             })
         });
-        let masters = self.masters.named().map(|(name, master)| (format!("master.{name}"), master, Some(master)));
+        let masters = self.masters.iter().map(|Master { at, rounded, master, is_here }| {
+            (format!("master.{}", self.names[*at]), master, Some(if *is_here { master } else { rounded }))
+        });
         moments.chain(masters)
     }
 }

@@ -8,6 +8,38 @@ pub fn exp_avg(optimizer: &AdamW, name: &str) -> Vec<f64> {
     optimizer.moments[at].as_ref().map_or_else(Vec::new, |[exp_avg, _]| values(exp_avg))
 }
 
+/// The names of the parameters that have a gradient, or whose master has one.
+pub fn with_gradient(optimizer: &AdamW) -> Vec<String> {
+    let all = optimizer.names.iter().zip(&optimizer.parameters);
+    all.filter(|(_, parameter)| parameter.grad().defined()).map(|(name, _)| name.clone()).collect()
+}
+
+/// The bytes of the weights, of the moments and masters, and of the gradients that an optimiser has.
+pub fn held(optimizer: &AdamW) -> [usize; 3] {
+    let masters = optimizer.leaves.iter().zip(&optimizer.parameters);
+    let masters = masters.filter(|(leaf, parameter)| leaf.kind() != parameter.kind()).map(|(_, master)| master);
+    let gradients = optimizer.parameters.iter().map(Tensor::grad).filter(Tensor::defined);
+    [
+        optimizer.leaves.iter().map(spanned).sum(),
+        optimizer.moments.iter().flatten().flatten().chain(masters).map(spanned).sum(),
+        gradients.map(|gradient| gradient.numel() * gradient.kind().elt_size_in_bytes()).sum(),
+    ]
+}
+
+/// The bytes of a tensor as its strides have it; none for one that was freed, of which a number is left.
+pub fn spanned(tensor: &Tensor) -> usize {
+    let steps = tensor.size().into_iter().zip(tensor.stride()).map(|(size, stride)| (size - 1) * stride);
+    let numbers = (1 + steps.sum::<i64>()) as usize;
+    if numbers == 1 && tensor.numel() > 1 { 0 } else { numbers * tensor.kind().elt_size_in_bytes() }
+}
+
+/// The bytes of a tensor's storage, which libtorch names when it refuses to read beyond it, and takes long for.
+pub fn stored(tensor: &Tensor) -> usize {
+    let refused = tensor.detach().f_as_strided([1i64 << 40], [1], 0).unwrap_err().to_string();
+    let (_, size) = refused.split_once("out of bounds for storage of size ").unwrap();
+    size.split(|next: char| !next.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
 pub fn values(tensor: &Tensor) -> Vec<f64> {
     Vec::try_from(tensor.detach().to_kind(Kind::Double).flatten(0, -1)).unwrap()
 }

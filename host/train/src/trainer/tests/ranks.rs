@@ -1,12 +1,14 @@
 //! Steps of several ranks against those of one process. Each test starts ranks, processes of this test's executable.
 
 use super::*;
+use crate::optimizer::tests::{held, spanned, stored, with_gradient};
 use crate::testing::{tiny_classifier, tiny_critic, tokens};
 use crate::{
     BradleyTerryConfig, ConversationPair, DpoConfig, OffPolicyConfig, ResponsePair, RolloutIs, RolloutRs, SftRow,
     ValueLossConfig, shares,
 };
-use gavel_policy::{Device, Packed, PackedRow};
+use gavel_policy::memory::{Footprint, SharedBy};
+use gavel_policy::{Device, Moment, Packed, PackedRow, Stage};
 use gavel_torch::peers::Peers;
 use std::net::TcpListener;
 use std::ops::Range;
@@ -51,6 +53,11 @@ fn a_rank() {
         "runs" => runs(&peers),
         "errors" => errors(&peers),
         "sums" => sums(&peers),
+        "layers" => {
+            steps_by_layer(&peers);
+            parts_of_layers(&peers);
+        }
+        "memory" => memory(&peers),
         other => panic!("{other}"),
     }
 }
@@ -80,6 +87,16 @@ fn gradients_are_summed_while_the_backward_pass_goes_on_and_kept_by_one_rank() {
     [1, 2, 3, 8].into_iter().for_each(|size| run("sums", size));
 }
 
+#[test]
+fn layers_in_parts_have_the_steps_of_one_process_and_hold_their_share() {
+    [1, 2, 3, 8].into_iter().for_each(|size| run("layers", size));
+}
+
+#[test]
+fn a_rank_takes_the_memory_that_is_predicted() {
+    [1, 2, 4].into_iter().for_each(|size| run("memory", size));
+}
+
 /// 15 rows of two groups, 8 and 7, of different lengths; the policy did not write some of their tokens.
 fn grouped(model: &Model) -> Vec<Experience> {
     let row = |row: usize| {
@@ -103,6 +120,11 @@ fn grouped(model: &Model) -> Vec<Experience> {
     off_policy(rows)
 }
 
+/// A trainer with the other ranks, and with whole parameters.
+fn together(peers: &Peers, model: &Model, config: OptimizerConfig, max_tokens: usize) -> Trainer {
+    Trainer::with_peers(model, config, max_tokens, peers.clone(), Parameters::Whole).unwrap()
+}
+
 /// Shares by tokens, and ones that are not even.
 fn divisions(rows: &[Experience], ranks: usize) -> Vec<Vec<Range<usize>>> {
     let by_tokens = shares(rows.iter().map(|row| (&row.prompt[..], row.response.len())), ranks);
@@ -112,6 +134,10 @@ fn divisions(rows: &[Experience], ranks: usize) -> Vec<Vec<Range<usize>>> {
 }
 
 fn assert_same(what: &str, found: &UpdateStats, expected: &UpdateStats) {
+    assert_same_to(ROUNDING, what, found, expected);
+}
+
+fn assert_same_to(rounding: f64, what: &str, found: &UpdateStats, expected: &UpdateStats) {
     assert_eq!(found.tokens, expected.tokens, "{what}");
     let numbers = |stats: &UpdateStats| -> Vec<(String, f64)> {
         stats.statistics.iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -119,7 +145,7 @@ fn assert_same(what: &str, found: &UpdateStats, expected: &UpdateStats) {
     let (found, expected) = (numbers(found), numbers(expected));
     assert_eq!(found.len(), expected.len(), "{what}: {found:?}, {expected:?}");
     for ((name, found), (expected_name, expected)) in found.iter().zip(&expected) {
-        let is_close = (found - expected).abs() <= ROUNDING * expected.abs().max(1.0);
+        let is_close = (found - expected).abs() <= rounding * expected.abs().max(1.0);
         assert!(name == expected_name && is_close, "{what}: {name} {found}, {expected_name} {expected}");
     }
 }
@@ -166,7 +192,7 @@ fn losses(peers: &Peers) {
             for division in divisions(&rows, peers.size()) {
                 let what = format!("{name}, {division:?}");
                 let own = &rows[division[peers.rank()].clone()];
-                let mut several = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+                let mut several = together(peers, &model, BARE, 24);
                 assert_same(&what, &update(&mut several, own), &expected);
                 assert_gradients(&what, &model, &several, &one);
             }
@@ -187,7 +213,7 @@ fn supervised(peers: &Peers) {
     let rows: Vec<SftRow> = (0..5).map(row).collect();
     let mut one = Trainer::new(&model, BARE, 8).unwrap();
     let expected = one.sft_step(&model, &rows, 0.0).unwrap();
-    let mut several = Trainer::new(&model, BARE, 8).unwrap().with_peers(peers.clone()).unwrap();
+    let mut several = together(peers, &model, BARE, 8);
     let found = several.sft_step(&model, &rows[part(peers, 5)], 0.0).unwrap();
     assert_eq!((found.tokens, found.token_accuracy), (expected.tokens, expected.token_accuracy));
     assert!((found.loss - expected.loss).abs() < ROUNDING && (found.grad_norm - expected.grad_norm).abs() < ROUNDING);
@@ -205,7 +231,7 @@ fn preferences(peers: &Peers) {
         UpdateStats { tokens: stats.tokens, statistics }
     };
     let mut one = Trainer::new(&model, BARE, 24).unwrap();
-    let mut several = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let mut several = together(peers, &model, BARE, 24);
     let dpo = |trainer: &mut Trainer, pairs: &[ResponsePair]| {
         pair_stats(trainer.dpo_step(&model, &reference, pairs, &DpoConfig::default(), 0.0).unwrap())
     };
@@ -229,7 +255,7 @@ fn preferences(peers: &Peers) {
     };
     let pairs: Vec<ConversationPair> = (0..5).map(pair).collect();
     let mut one = Trainer::new(&model, BARE, 24).unwrap();
-    let mut several = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let mut several = together(peers, &model, BARE, 24);
     let step = |trainer: &mut Trainer, pairs: &[ConversationPair]| {
         pair_stats(trainer.reward_model_step(&model, pairs, &BradleyTerryConfig::default(), 0.0).unwrap())
     };
@@ -260,7 +286,7 @@ fn values_of_a_critic(peers: &Peers) {
     let config = ValueLossConfig::default();
     let mut one = Trainer::new(&critic, BARE, 24).unwrap();
     let expected = one.value_step(&critic, &rows, &config, 0.0).unwrap();
-    let mut several = Trainer::new(&critic, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let mut several = together(peers, &critic, BARE, 24);
     assert_same("critic", &several.value_step(&critic, &rows[part(peers, 5)], &config, 0.0).unwrap(), &expected);
     assert_gradients("critic", &critic, &several, &one);
 }
@@ -281,11 +307,13 @@ fn runs(peers: &Peers) {
     let rows = grouped(&tiny_f64(1));
     let own = &rows[divisions(&rows, peers.size())[0][peers.rank()].clone()];
     let folder = tempfile::tempdir().unwrap();
-    for kind in [Kind::Double, Kind::Float, Kind::BFloat16] {
+    let kinds = [Kind::Double, Kind::Float, Kind::BFloat16];
+    let cases = kinds.into_iter().flat_map(|kind| [Parameters::Whole, Parameters::ByLayer].map(|held| (kind, held)));
+    for (kind, held) in cases {
         // Other ranks begin with other weights, until they get those of rank 0.
         let model = |seed: u64| tiny(seed).to_kind(kind).unwrap();
         let trainer = |model: &Model, peers: Peers| {
-            Trainer::new(model, OptimizerConfig::default(), 24).unwrap().with_peers(peers).unwrap()
+            Trainer::with_peers(model, OptimizerConfig::default(), 24, peers, held).unwrap()
         };
         let mut outcomes = Vec::new();
         for again in 0..2 {
@@ -325,19 +353,20 @@ fn runs(peers: &Peers) {
             }
             outcomes.push((stats, weights));
         }
-        assert!(outcomes[0] == outcomes[1], "two runs in {kind:?} differ");
+        assert!(outcomes[0] == outcomes[1], "two runs in {kind:?} differ, {held:?}");
     }
 }
 
 fn sums(peers: &Peers) {
     let model = tiny_f64(1);
-    let mut trainer = Trainer::new(&model, BARE, 24).unwrap().with_peers(peers.clone()).unwrap();
+    let mut trainer = together(peers, &model, BARE, 24);
     let gradients = || model.parameters().iter().map(|(_, x)| u8::from(x.grad().defined())).collect::<Vec<u8>>();
     let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
     let pass = TrainingPass::new(&model, &packed, false).unwrap();
     pass.hidden().square().sum(Kind::Double).backward();
     let mut freed = Vec::new();
-    let complete = |stage| {
+    let complete = |moment| {
+        let Moment::After(stage) = moment else { return Ok(()) };
         let before = gradients();
         trainer.optimizer.complete(stage)?;
         freed.push((stage, before != gradients()));
@@ -357,14 +386,20 @@ fn errors(peers: &Peers) {
     let model = tiny(1);
     let rows = grouped(&model);
     let own = &rows[divisions(&rows, peers.size())[0][peers.rank()].clone()];
-    let before = bits(&model);
-    let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 24).unwrap().with_peers(peers.clone()).unwrap();
+    for held in [Parameters::Whole, Parameters::ByLayer] {
+        let trainer = Trainer::with_peers(&model, OptimizerConfig::default(), 24, peers.clone(), held).unwrap();
+        errors_of(peers, trainer, &model, own);
+    }
+}
+
+fn errors_of(peers: &Peers, mut trainer: Trainer, model: &Model, own: &[Experience]) {
+    let before = bits(model);
     let mut error = |change: fn(&mut Experience)| {
         let mut own = own.to_vec();
         if peers.rank() == 1 {
             change(&mut own[0]);
         }
-        trainer.update(&model, None, &own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string()
+        trainer.update(model, None, &own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string()
     };
     let wrong = error(|row| row.advantages[0] = f32::NAN);
     let what = "row 0 of the mini-batch has the advantage NaN at response token 0";
@@ -386,13 +421,180 @@ fn errors(peers: &Peers) {
     if peers.rank() == 1 {
         let _ = model.parameters()[0].1.set_requires_grad(false);
     }
-    let frozen = trainer.update(&model, None, own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
+    let frozen = trainer.update(model, None, own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
     let _ = model.parameters()[0].1.set_requires_grad(true);
     assert!(frozen.contains("parameter `model.embed_tokens.weight` got no gradient"), "{frozen}");
     assert_eq!(frozen.starts_with("rank 1 (process "), peers.rank() != 1, "{frozen}");
-    let nothing = trainer.update(&model, None, &[], &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
+    let nothing = trainer.update(model, None, &[], &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
     assert!(nothing.starts_with("the mini-batch of 0 rows has no token to learn from"), "{nothing}");
-    assert_eq!(bits(&model), before);
+    assert_eq!(bits(model), before);
     // The ranks are still together.
-    two_updates(&mut trainer, &model, own);
+    two_updates(&mut trainer, model, own);
+}
+
+/// Two updates with layers in parts are those of one process, also where ranks have no rows.
+fn steps_by_layer(peers: &Peers) {
+    // Steps that are smooth in the gradient: rounding must not decide their direction.
+    let smooth = OptimizerConfig { eps: 1.0, ..BARE };
+    let rows = grouped(&tiny_f64(1));
+    let loss = LossConfig { old_logprobs: Some(OldLogProbs::Current), ..Default::default() };
+    for (kind, rounding) in [(Kind::Double, ROUNDING), (Kind::Float, 1e-4), (Kind::BFloat16, 0.05)] {
+        for division in divisions(&rows, peers.size()) {
+            let own = &rows[division[peers.rank()].clone()];
+            let (alone, shared) = (tiny(1).to_kind(kind).unwrap(), tiny(1).to_kind(kind).unwrap());
+            let mut one = Trainer::new(&alone, smooth, 24).unwrap();
+            let several = Trainer::with_peers(&shared, smooth, 24, peers.clone(), Parameters::ByLayer);
+            let mut several = several.unwrap();
+            for _ in 0..2 {
+                let expected = one.update(&alone, None, &rows, &loss, 0.7, 0.5).unwrap();
+                let found = several.update(&shared, None, own, &loss, 0.7, 0.5).unwrap();
+                let what = format!("{kind:?}, {division:?}");
+                assert_same_to(rounding, &what, &found, &expected);
+                for ((name, found), (_, expected)) in shared.parameters().iter().zip(&alone.parameters()) {
+                    for (found, expected) in values(found).iter().zip(values(expected)) {
+                        let is_close = (found - expected).abs() <= rounding * expected.abs().max(1.0);
+                        assert!(is_close, "{what}, {name}: {found} is not {expected}");
+                    }
+                }
+            }
+            assert!(bits(&alone) != bits(&tiny(1).to_kind(kind).unwrap()), "nothing was learned");
+        }
+    }
+}
+
+fn bytes(tensor: &Tensor) -> usize {
+    tensor.numel() * tensor.kind().elt_size_in_bytes()
+}
+
+/// What a rank holds in an update with layers in parts. Rank 0 has no micro-batch, and the last has the most.
+fn parts_of_layers(peers: &Peers) {
+    let config = gavel_policy::ModelConfig { num_hidden_layers: 6, ..tiny(1).config().clone() };
+    for kind in [Kind::Float, Kind::BFloat16] {
+        let model = Model::random(config.clone(), 1, Device::Cpu).unwrap().to_kind(kind).unwrap();
+        let trainer = Trainer::with_peers(&model, BARE, 24, peers.clone(), Parameters::ByLayer);
+        let mut trainer = trainer.unwrap();
+        let is_layer = |name: &str| matches!(Stage::of(name), Stage::Layer(_));
+        let of_layers = || model.parameters().into_iter().filter(|(name, _)| is_layer(name)).map(|(_, tensor)| tensor);
+        let all: usize = model.parameters().iter().map(|(_, tensor)| bytes(tensor)).sum();
+        let of_all_layers: usize = of_layers().map(|tensor| bytes(&tensor)).sum();
+        let layer = of_all_layers / 6;
+        // What is left of a tensor that is freed is one number.
+        let held_by = |bytes: fn(&Tensor) -> usize| -> usize {
+            of_layers().map(|tensor| bytes(&tensor)).filter(|bytes| *bytes > 8).sum()
+        };
+        let held = || held_by(spanned);
+        assert_eq!(held(), of_all_layers, "before an update");
+
+        let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
+        let (mut between, mut within, mut gradients) = (Vec::new(), Vec::new(), Vec::new());
+        trainer.optimizer.begin_update(peers.rank()).unwrap();
+        for _ in 0..peers.rank() {
+            let pass = TrainingPass::in_stages(&model, &packed, true, |moment| {
+                trainer.optimizer.forward(moment)?;
+                if matches!(moment, Moment::Before(Stage::Layer(_))) { &mut within } else { &mut between }.push(held());
+                Ok::<(), TrainError>(())
+            });
+            let pass = pass.unwrap();
+            pass.hidden().square().sum(Kind::Double).backward();
+            let visit = |moment| {
+                if let Moment::After(stage) = moment {
+                    gradients.extend(with_gradient(&trainer.optimizer).into_iter().map(|name| (stage, name)));
+                }
+                trainer.optimizer.backward(moment, true)?;
+                if matches!(moment, Moment::Before(Stage::Layer(_))) { &mut within } else { &mut between }.push(held());
+                Ok::<(), TrainError>(())
+            };
+            pass.backward_in_stages(visit).unwrap();
+        }
+        trainer.optimizer.finish_update().unwrap();
+        if peers.size() == 1 {
+            assert_eq!(held(), of_all_layers);
+            continue;
+        }
+
+        let own = held();
+        assert_eq!(held_by(stored), own);
+        assert!(between.iter().all(|bytes| *bytes == own), "{own}, {between:?}");
+        assert!(within.iter().all(|bytes| (own..=own + layer).contains(bytes)), "{own}, {layer}, {within:?}");
+        assert!(own <= all / peers.size() * 11 / 10, "{own} of {all}");
+        let of_ranks = peers.gather(&own.to_le_bytes()).unwrap();
+        let sum: usize = of_ranks.iter().map(|own| usize::from_le_bytes(own.as_slice().try_into().unwrap())).sum();
+        assert_eq!(sum, of_all_layers);
+        // Of a part that is not its own it has gradients only while that computes, and those of the embedding, which is
+        // the head too.
+        let owned = with_gradient(&trainer.optimizer);
+        for (stage, name) in gradients {
+            let may_be = owned.contains(&name) || [stage, Stage::Embedding].contains(&Stage::of(&name));
+            assert!(may_be, "the gradient of {name} after {stage:?}");
+        }
+        trainer.finish(0.0, 0.1).unwrap();
+        assert_eq!(held(), of_all_layers, "rollout follows");
+        let weights = bits(&model);
+        assert!(peers.gather(&weights).unwrap().iter().all(|other| *other == weights), "ranks have other weights");
+    }
+}
+
+/// The most that the fullest rank holds in an update of two micro-batches, against the prediction.
+fn memory(peers: &Peers) {
+    let sizes = |config: &gavel_policy::ModelConfig| gavel_policy::ModelConfig {
+        vocab_size: 300,
+        hidden_size: 64,
+        intermediate_size: 160,
+        num_hidden_layers: 6,
+        head_dim: 32,
+        ..config.clone()
+    };
+    let config = sizes(tiny(1).config());
+    for tie_word_embeddings in [true, false] {
+        let config = gavel_policy::ModelConfig { tie_word_embeddings, ..config.clone() };
+        for (kind, by_layer) in [Kind::Float, Kind::BFloat16].into_iter().flat_map(|kind| [(kind, false), (kind, true)])
+        {
+            let model = Model::random(config.clone(), 1, Device::Cpu).unwrap().to_kind(kind).unwrap();
+            let parameters = if by_layer { Parameters::ByLayer } else { Parameters::Whole };
+            let mut trainer = Trainer::with_peers(&model, BARE, 24, peers.clone(), parameters).unwrap();
+            let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
+            let mut most = [0; 3];
+            let mut note = |optimizer: &AdamW| most = std::array::from_fn(|at| most[at].max(held(optimizer)[at]));
+            trainer.optimizer.begin_update(2).unwrap();
+            for last in [false, true] {
+                let pass = TrainingPass::in_stages(&model, &packed, true, |moment| {
+                    trainer.optimizer.forward(moment)?;
+                    note(&trainer.optimizer);
+                    Ok::<(), TrainError>(())
+                });
+                let pass = pass.unwrap();
+                model.logits(pass.hidden()).unwrap().square().sum(Kind::Double).backward();
+                let visit = |moment| {
+                    note(&trainer.optimizer);
+                    trainer.optimizer.backward(moment, last)?;
+                    note(&trainer.optimizer);
+                    Ok::<(), TrainError>(())
+                };
+                pass.backward_in_stages(visit).unwrap();
+            }
+            trainer.optimizer.finish_update().unwrap();
+            trainer.finish(0.0, 0.1).unwrap();
+            let [weights, _, _] = held(&trainer.optimizer);
+
+            let of_ranks = peers.gather(&most.map(|bytes| bytes.to_le_bytes()).concat()).unwrap();
+            let number = |of_rank: &Vec<u8>, at: usize| {
+                u64::from_le_bytes(of_rank[8 * at..8 * (at + 1)].try_into().unwrap()) as f64
+            };
+            let measured: [f64; 3] =
+                std::array::from_fn(|at| of_ranks.iter().map(|of_rank| number(of_rank, at)).fold(0.0, f64::max));
+            let shared = SharedBy { ranks: peers.size(), by_layer };
+            let footprint = Footprint::new(&config, kind, Device::Cpu).shared_by(shared);
+            assert_eq!(weights as u64, footprint.weights(), "between updates");
+            let predicted = [footprint.weights_in_update(), footprint.optimizer(), footprint.gradients()];
+            let what = format!("{kind:?}, {shared:?}: {measured:?}, predicted {predicted:?}");
+            println!("tied {tie_word_embeddings}, {what}");
+            // Beside the gradients that are there: those of the largest matrix as they are computed or sent.
+            let passing = 4.0 * 64.0 * 320.0;
+            for (measured, (predicted, more)) in measured.iter().zip(predicted.into_iter().zip([0.0, 0.0, passing])) {
+                let predicted = predicted as f64;
+                assert!(*measured <= predicted && predicted <= measured * 1.1 + more, "{what}");
+            }
+            assert_eq!(measured[1], predicted[1] as f64, "{what}");
+        }
+    }
 }
