@@ -8,8 +8,9 @@
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
 mod ranks;
+mod shared_by;
 
-pub use ranks::{SharedBy, owners};
+pub use shared_by::{SharedBy, owners};
 
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;

@@ -1,34 +1,7 @@
 //! What one of several ranks has of a model that they train together.
 
+use super::shared_by::{SharedBy, owners};
 use super::{FLOAT, Footprint, size};
-
-/// The ranks that share the state of a model's training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedBy {
-    /// How many they are.
-    pub ranks: usize,
-    /// Whether a rank has the weights of layers only while these compute, in an update.
-    pub by_layer: bool,
-}
-
-impl SharedBy {
-    /// One process, which has everything.
-    pub const ALONE: Self = Self { ranks: 1, by_layer: false };
-}
-
-/// The rank that has the state of each parameter, given how many numbers these have: the largest first, each to the rank
-/// that has the least.
-pub fn owners(sizes: &[usize], ranks: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..sizes.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(sizes[at]));
-    let (mut owners, mut loads) = (vec![0; sizes.len()], vec![0; ranks]);
-    for at in order {
-        let least = (0..ranks).min_by_key(|&rank| loads[rank]).unwrap_or_default();
-        loads[least] += sizes[at];
-        owners[at] = least;
-    }
-    owners
-}
 
 impl Footprint<'_> {
     /// The same model with a training state that ranks share.
@@ -161,13 +134,5 @@ mod tests {
                 assert!((even..even * 11 / 10).contains(&own), "{architecture}, {ranks}: {own} of {all}");
             }
         }
-    }
-
-    #[test]
-    fn each_rank_has_about_as_many_numbers() {
-        let sizes = [3, 9, 4, 4, 1];
-        assert_eq!(owners(&sizes, 1), [0; 5]);
-        assert_eq!(owners(&sizes, 2), [1, 0, 1, 1, 0]);
-        assert_eq!(owners(&sizes, 8), [3, 0, 1, 2, 4]);
     }
 }

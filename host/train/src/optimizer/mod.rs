@@ -2,6 +2,7 @@
 //! 2019) with clipping of the gradient's norm.
 
 mod buckets;
+mod by_layer;
 mod layers;
 mod masters;
 mod ranks;
@@ -10,13 +11,13 @@ mod sums;
 
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
+use buckets::{BUCKET_BYTES, begin_alike};
 use gavel_policy::memory::owners;
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use layers::Layers;
 pub use layers::Parameters;
 use masters::Masters;
-use ranks::{begin_alike, sums};
 use serde::{Deserialize, Serialize};
 use sums::Sums;
 use tch::{Device, Tensor};
@@ -131,7 +132,10 @@ impl AdamW {
             Ok(if is_own(at) { Some([zeros()?, zeros()?]) } else { None })
         };
         let moments = (0..parameters.len()).map(zeros).collect::<Result<_>>()?;
-        let sums = sums(&names, &parameters, &owners, &peers, held);
+        let sums = match peers.size() {
+            1 => Sums::default(),
+            _ => Sums::new(&names, &parameters, &owners, BUCKET_BYTES, layers.is_some()),
+        };
         let steps = 0;
         let mut all =
             Self { config, names, leaves, parameters, masters, moments, owners, peers, sums, layers, decaying, steps };

@@ -2,20 +2,13 @@
 //! the moments and masters of some parameters alone, and gets the sums of their gradients alone.
 
 use super::AdamW;
-use super::buckets::buckets;
-use super::layers::Parameters;
+use super::buckets::{BUCKET_BYTES, buckets, send};
 use super::masters::Master;
-use super::sums::Sums;
 use crate::error::{Result, TrainError};
 use crate::ranks::told;
 use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
-use gavel_torch::peers::Peers;
 use tch::{Device, Tensor};
-
-/// Gradients are summed, and parameters sent, in pieces of about this many bytes, so that one is copied while others are
-/// summed. The models of tests are small.
-const BUCKET_BYTES: usize = if cfg!(test) { 1 << 10 } else { 25 << 20 };
 
 impl AdamW {
     /// Notes that a backward pass has completed the gradients of a part of the model: their sums begin.
@@ -132,36 +125,4 @@ impl AdamW {
         // Its device has no memory for the state of all ranks.
         Ok(if own.is_some() { tensor } else { tensor.f_to_device(Device::Cpu)? })
     }
-}
-
-/// Gives all ranks the parameters of rank 0.
-pub(super) fn begin_alike(parameters: &[Tensor], peers: &Peers) -> Result<()> {
-    let several = if peers.size() > 1 { parameters } else { &[] };
-    buckets(several, BUCKET_BYTES).into_iter().try_for_each(|bucket| send(peers, &several[bucket], 0))
-}
-
-/// The sums of gradients of several ranks; none in a run of one process.
-pub(super) fn sums(names: &[String], parameters: &[Tensor], owners: &[usize], peers: &Peers, held: Parameters) -> Sums {
-    match peers.size() {
-        1 => Sums::default(),
-        _ => Sums::new(names, parameters, owners, BUCKET_BYTES, held == Parameters::ByLayer),
-    }
-}
-
-/// Overwrites tensors of one kind and device, at least one, with those of the rank `from`.
-fn send(peers: &Peers, tensors: &[Tensor], from: usize) -> Result<()> {
-    let _guard = tch::no_grad_guard();
-    let flat = tensors.iter().map(|tensor| tensor.f_flatten(0, -1)).collect::<std::result::Result<Vec<_>, _>>()?;
-    let flat = Tensor::f_cat(&flat, 0)?;
-    peers.broadcast(&flat, from)?;
-    if peers.rank() == from {
-        return Ok(());
-    }
-    let mut start = 0;
-    for tensor in tensors {
-        let length = tensor.numel() as i64;
-        tensor.shallow_clone().f_copy_(&flat.f_narrow(0, start, length)?.f_view_as(tensor)?)?;
-        start += length;
-    }
-    Ok(())
 }

@@ -57,6 +57,7 @@ fn a_rank() {
             steps_by_layer(&peers);
             parts_of_layers(&peers);
         }
+        "steps by layer" => steps_by_layer(&peers),
         "memory" => memory(&peers),
         other => panic!("{other}"),
     }
@@ -89,7 +90,8 @@ fn gradients_are_summed_while_the_backward_pass_goes_on_and_kept_by_one_rank() {
 
 #[test]
 fn layers_in_parts_have_the_steps_of_one_process_and_hold_their_share() {
-    [1, 2, 3, 8].into_iter().for_each(|size| run("layers", size));
+    [1, 2, 3].into_iter().for_each(|size| run("layers", size));
+    run("steps by layer", 8);
 }
 
 #[test]
@@ -547,6 +549,7 @@ fn memory(peers: &Peers) {
     let config = sizes(tiny(1).config());
     for tie_word_embeddings in [true, false] {
         let config = gavel_policy::ModelConfig { tie_word_embeddings, ..config.clone() };
+        let mut summed_whole = 0;
         for (kind, by_layer) in [Kind::Float, Kind::BFloat16].into_iter().flat_map(|kind| [(kind, false), (kind, true)])
         {
             let model = Model::random(config.clone(), 1, Device::Cpu).unwrap().to_kind(kind).unwrap();
@@ -555,6 +558,7 @@ fn memory(peers: &Peers) {
             let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
             let mut most = [0; 3];
             let mut note = |optimizer: &AdamW| most = std::array::from_fn(|at| most[at].max(held(optimizer)[at]));
+            let _ = peers.take_cost();
             trainer.optimizer.begin_update(2).unwrap();
             for last in [false, true] {
                 let pass = TrainingPass::in_stages(&model, &packed, true, |moment| {
@@ -575,6 +579,10 @@ fn memory(peers: &Peers) {
             trainer.optimizer.finish_update().unwrap();
             trainer.finish(0.0, 0.1).unwrap();
             let [weights, _, _] = held(&trainer.optimizer);
+            // Once an update, or once a micro-batch.
+            let summed = peers.take_cost().reduce_bytes;
+            assert!(!by_layer || summed == 2 * summed_whole, "{summed} bytes, not twice {summed_whole}");
+            summed_whole = summed;
 
             let of_ranks = peers.gather(&most.map(|bytes| bytes.to_le_bytes()).concat()).unwrap();
             let number = |of_rank: &Vec<u8>, at: usize| {
