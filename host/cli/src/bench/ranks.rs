@@ -43,9 +43,10 @@ struct Own {
 pub struct Measured<'a> {
     pub passes: f64,
     pub costs: &'a [Cost],
-    /// Trained parameters, and their device.
+    /// Trained parameters, and their device and kind.
     pub parameters: u64,
     pub device: Device,
+    pub kind: Kind,
     /// The share of the passes in which sums can run.
     pub beside: f64,
 }
@@ -65,7 +66,7 @@ pub fn of_ranks(peers: &Peers, measured: &Measured) -> Result<OfRanks> {
     let all = peers.gather(&serde_json::to_vec(&own)?)?;
     let all = all.iter().map(|bytes| serde_json::from_slice(bytes));
     let all: Vec<Own> = all.collect::<std::result::Result<_, _>>().context("a rank sent no measurements")?;
-    let [sums, weights] = exchange_seconds(peers, measured.parameters, measured.device)?;
+    let [sums, weights] = exchange_seconds(peers, measured)?;
     let passes = all.iter().map(|own| own.passes).fold(0.0, f64::max);
     let pieces = 4.0 * measured.parameters as f64 / PIECE;
     let of_ranks = |value: fn(&Own) -> f64| all.iter().map(value).sum::<f64>() / all.len() as f64;
@@ -78,16 +79,20 @@ pub fn of_ranks(peers: &Peers, measured: &Measured) -> Result<OfRanks> {
         waited_seconds: of_ranks(|own| own.waited),
         overlapped_seconds: of_ranks(|own| own.overlapped),
         bytes_sent: all.iter().map(|own| own.bytes).sum(),
-        predicted_bytes: update_bytes(measured.parameters, peers.size() as u64) as u64,
+        predicted_bytes: update_bytes(measured.parameters, measured.kind, peers.size() as u64) as u64,
     })
 }
 
 /// Seconds of the sums and of the broadcasts of an update, piece by piece, each for or from the next rank.
-fn exchange_seconds(peers: &Peers, parameters: u64, device: Device) -> Result<[f64; 2]> {
+fn exchange_seconds(peers: &Peers, measured: &Measured) -> Result<[f64; 2]> {
+    let (parameters, device) = (measured.parameters, measured.device);
     let mut lengths = vec![PIECE as i64 / 4; (4 * parameters / PIECE as u64) as usize];
     lengths.push((parameters - lengths.iter().sum::<i64>() as u64) as i64);
     let pieces = lengths.iter().map(|length| Tensor::f_zeros([*length], (Kind::Float, device)));
     let pieces: Vec<Tensor> = pieces.collect::<std::result::Result<_, _>>()?;
+    // Weights have the kind of the model.
+    let weights = pieces.iter().map(|piece| piece.f_to_kind(measured.kind));
+    let weights: Vec<Tensor> = weights.collect::<std::result::Result<_, _>>()?;
     let owned = || pieces.iter().enumerate().map(|(at, piece)| (piece, at % peers.size()));
     let mut rounds = [Vec::new(), Vec::new()];
     for _ in 0..3 {
@@ -99,7 +104,10 @@ fn exchange_seconds(peers: &Peers, parameters: u64, device: Device) -> Result<[f
         rounds[0].push(started.elapsed().as_secs_f64());
         peers.gather(&[])?;
         let started = Instant::now();
-        owned().try_for_each(|(piece, from)| peers.broadcast(piece, from))?;
+        let owned = weights.iter().enumerate();
+        owned
+            .map(|(at, piece)| (piece, at % peers.size()))
+            .try_for_each(|(piece, from)| peers.broadcast(piece, from))?;
         rounds[1].push(started.elapsed().as_secs_f64());
     }
     Ok(rounds.map(median))

@@ -49,6 +49,9 @@ pub struct ScalingArgs {
     /// Keep the activations of all layers instead of computing them again in the backward pass.
     #[arg(long)]
     no_gradient_checkpointing: bool,
+    /// Have layers in parts in updates, as `ranks.parameters = "by_layer"`.
+    #[arg(long)]
+    by_layer: bool,
     /// Operations that a GPU executes in a second of training, as `gavel bench train` measures them.
     #[arg(long, value_name = "FLOP/S", default_value_t = 4e14, value_parser = positive)]
     flops: f64,
@@ -97,6 +100,7 @@ pub fn run(args: &ScalingArgs) -> Result<()> {
         updates: args.updates,
         micro_batch: args.max_tokens_per_micro_batch,
         again: !args.no_gradient_checkpointing,
+        by_layer: args.by_layer,
     };
     let cluster = Cluster {
         machine: args.per_machine,

@@ -6,7 +6,7 @@ use gavel_policy::memory::{Footprint, kv_bytes_per_layer};
 use gavel_policy::{Device, Kind};
 use serde::Serialize;
 
-/// Bytes of a number of a gradient or of a weight that the optimiser keeps.
+/// Bytes of a number of a gradient, which is summed in 32 bits.
 const FLOAT: f64 = 4.0;
 
 /// Gradients are summed, and weights sent, in pieces of this many bytes.
@@ -54,6 +54,8 @@ pub struct Work {
     pub micro_batch: u32,
     /// Whether the backward pass computes each layer again.
     pub again: bool,
+    /// Whether ranks have layers in parts: then it does.
+    pub by_layer: bool,
 }
 
 /// Seconds of a step, part by part.
@@ -69,7 +71,7 @@ pub struct StepTime {
     pub passes: f64,
     /// Sums of gradients that do not run beside a backward pass.
     pub sums: f64,
-    /// New weights are sent to all.
+    /// New weights are sent to all, and by layer those that a rank has not.
     pub weights: f64,
 }
 
@@ -86,11 +88,12 @@ pub fn update_seconds(passes: f64, beside: f64, sums: f64, weights: f64, pieces:
     [passes, (sums - beside).max(sums / pieces.max(1.0)), weights]
 }
 
-/// The bytes that all ranks together send in an update with this many trained parameters: each sum goes to one rank,
-/// which also sends its part of it, and each new weight from one rank to all.
-pub fn update_bytes(parameters: u64, ranks: u64) -> f64 {
-    let (bytes, ranks) = (FLOAT * parameters as f64, ranks as f64);
-    bytes * (ranks - 1.0) * (1.0 + 1.0 / ranks) + bytes * (ranks - 1.0)
+/// The bytes that all ranks together send in an update with this many trained parameters of `kind`: each sum goes to one
+/// rank, which also sends its part of it, and each new weight from one rank to all.
+pub fn update_bytes(parameters: u64, kind: Kind, ranks: u64) -> f64 {
+    let (parameters, ranks) = (parameters as f64, ranks as f64);
+    let sums = FLOAT * parameters * (ranks - 1.0) * (1.0 + 1.0 / ranks);
+    sums + kind.elt_size_in_bytes() as f64 * parameters * (ranks - 1.0)
 }
 
 /// The time of a step on `devices` devices.
@@ -120,17 +123,27 @@ pub fn predict(config: &ModelConfig, kind: Kind, work: &Work, cluster: &Cluster,
 
     // Shares are by tokens, and end with a whole row: half a longest row more than the mean.
     let of_group = vec![u64::from(work.response); work.group as usize];
-    let flops = update_flops(config, u64::from(work.prompt), &of_group, work.again);
+    let again = work.again || work.by_layer;
+    let flops = update_flops(config, u64::from(work.prompt), &of_group, again);
     let tokens = responses * (response + prompt / group);
     let excess = if devices > 1 { 1.0 + f64::from(work.updates) * longest / 2.0 / tokens } else { 1.0 };
     let passes = responses / group * flops / cluster.flops * excess;
 
     let updates = f64::from(work.updates);
     let micro_batches = (tokens / updates / f64::from(work.micro_batch)).ceil();
-    let backward = if work.again { 0.75 } else { 2.0 / 3.0 };
+    let backward = if again { 0.75 } else { 2.0 / 3.0 };
     let beside = passes / updates / micro_batches * backward;
-    let (bytes, around) = (FLOAT * parameters, cluster.around(FLOAT * parameters, devices));
-    let [_, sums, weights] = update_seconds(passes / updates, beside, around, around, bytes / PIECE);
+    let bytes = FLOAT * parameters;
+    let around = cluster.around(bytes, devices);
+    let weights = cluster.around(kind.elt_size_in_bytes() as f64 * parameters, devices);
+    let [sums, weights] = match work.by_layer {
+        // Each micro-batch gathers every layer twice, and waits for its sums.
+        true => [micro_batches * around, (2.0 * micro_batches + 1.0) * weights],
+        false => {
+            let [_, sums, weights] = update_seconds(passes / updates, beside, around, weights, bytes / PIECE);
+            [sums, weights]
+        }
+    };
     StepTime { devices, rollout, exchange, passes, sums: updates * sums, weights: updates * weights }
 }
 
@@ -169,6 +182,7 @@ mod tests {
         updates: 2,
         micro_batch: 16_384,
         again: true,
+        by_layer: false,
     };
 
     const CLUSTER: Cluster = Cluster {
@@ -203,12 +217,17 @@ mod tests {
         let slow = Cluster { between: 1e9, ..CLUSTER };
         let time = |cluster: &Cluster| predict(&config(), Kind::BFloat16, &WORK, cluster, 16);
         assert!(time(&slow).sums > 5.0 * time(&CLUSTER).sums);
+        let parts = Work { by_layer: true, ..WORK };
+        let parts = predict(&config(), Kind::BFloat16, &parts, &CLUSTER, 16);
+        // 5 micro-batches an update.
+        assert!((parts.weights / time(&CLUSTER).weights - 11.0).abs() < 1e-9 && parts.sums > 5.0 * time(&CLUSTER).sums);
     }
 
     #[test]
     fn bytes_are_those_of_all_ranks() {
-        assert_eq!(update_bytes(100, 1), 0.0);
+        assert_eq!(update_bytes(100, Kind::Float, 1), 0.0);
         // Of two ranks, the one sends the other's half of the gradients and half of its own sums, and half of the weights.
-        assert_eq!(update_bytes(100, 2), 2.0 * (200.0 + 100.0 + 200.0));
+        assert_eq!(update_bytes(100, Kind::Float, 2), 2.0 * (200.0 + 100.0 + 200.0));
+        assert_eq!(update_bytes(100, Kind::BFloat16, 2), 2.0 * (200.0 + 100.0 + 100.0));
     }
 }

@@ -132,8 +132,8 @@ pub fn run(args: &TrainArgs) -> Result<()> {
             let tokens: usize = rounds[0].iter().map(tokens).sum();
             let micro_batches = tokens.div_ceil(args.max_tokens_per_micro_batch).max(1) as f64;
             let beside = if args.gradient_checkpointing { 0.75 } else { 2.0 / 3.0 } / micro_batches;
-            let device = model.device();
-            Some(of_ranks(&peers, &OfRank { passes, costs: &costs, parameters, device, beside })?)
+            let (device, kind) = (model.device(), model.kind());
+            Some(of_ranks(&peers, &OfRank { passes, costs: &costs, parameters, device, kind, beside })?)
         }
     };
     if peers.rank() > 0 {
