@@ -255,9 +255,9 @@ impl Trainer {
         rows: usize,
         backward: impl FnMut(&MicroBatch, &States) -> Result<Vec<ChunkSums>>,
     ) -> Result<(Statistics, usize)> {
-        self.optimizer.begin_update(batches.len())?;
         let deterministic = self.is_deterministic.then(Deterministic::begin);
-        let learned = self.learn(model, reference, batches, backward);
+        let begun = self.optimizer.begin_update(batches.len());
+        let learned = begun.and_then(|()| self.learn(model, reference, batches, backward));
         drop(deterministic);
         // The others wait for the sums of a rank without rows too, and of one that failed.
         if let Err(error) = self.optimizer.finish_update() {

@@ -14,7 +14,8 @@ impl AdamW {
         self.layers.is_some()
     }
 
-    /// Begins an update in which this rank has so many micro-batches: from now on it has only its part of each layer.
+    /// Begins an update in which this rank has this number of micro-batches. From now on it has only its part of each
+    /// layer.
     pub(crate) fn begin_update(&mut self, micro_batches: usize) -> Result<()> {
         if self.layers.is_none() {
             return Ok(());

@@ -63,7 +63,7 @@ impl Layers {
         Self { parameters, freed: vec![false; layers], exchanges, made: 0, total: 0, is_broken: false }
     }
 
-    /// Begins an update in which the rank with the most micro-batches has so many.
+    /// Begins an update with this number of micro-batches on the rank that has the most.
     pub fn begin(&mut self, micro_batches: usize) {
         (self.made, self.total, self.is_broken) = (0, micro_batches * self.exchanges.len(), false);
     }

@@ -68,8 +68,8 @@ impl OptimizerConfig {
 /// while it lives, a backward pass leaves no gradient with them.
 ///
 /// With several ranks each owns some parameters: it alone has their running means, masters and summed gradients, takes the
-/// step for them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
-/// parameter models", arXiv:1910.02054).
+/// step for them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training
+/// trillion parameter models", arXiv:1910.02054).
 pub struct AdamW {
     config: OptimizerConfig,
     names: Vec<String>,

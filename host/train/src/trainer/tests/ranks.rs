@@ -46,9 +46,11 @@ fn a_rank() {
     match case.as_str() {
         "losses" => losses(&peers),
         "steps" => {
-            supervised(&peers);
-            preferences(&peers);
-            values_of_a_critic(&peers);
+            for held in [Parameters::Whole, Parameters::ByLayer] {
+                supervised(&peers, held);
+                preferences(&peers, held);
+                values_of_a_critic(&peers, held);
+            }
         }
         "runs" => runs(&peers),
         "errors" => errors(&peers),
@@ -122,9 +124,9 @@ fn grouped(model: &Model) -> Vec<Experience> {
     off_policy(rows)
 }
 
-/// A trainer with the other ranks, and with whole parameters.
-fn together(peers: &Peers, model: &Model, config: OptimizerConfig, max_tokens: usize) -> Trainer {
-    Trainer::with_peers(model, config, max_tokens, peers.clone(), Parameters::Whole).unwrap()
+/// A trainer with the other ranks.
+fn together(peers: &Peers, model: &Model, config: OptimizerConfig, max_tokens: usize, held: Parameters) -> Trainer {
+    Trainer::with_peers(model, config, max_tokens, peers.clone(), held).unwrap()
 }
 
 /// Shares by tokens, and ones that are not even.
@@ -194,7 +196,7 @@ fn losses(peers: &Peers) {
             for division in divisions(&rows, peers.size()) {
                 let what = format!("{name}, {division:?}");
                 let own = &rows[division[peers.rank()].clone()];
-                let mut several = together(peers, &model, BARE, 24);
+                let mut several = together(peers, &model, BARE, 24, Parameters::Whole);
                 assert_same(&what, &update(&mut several, own), &expected);
                 assert_gradients(&what, &model, &several, &one);
             }
@@ -209,20 +211,20 @@ fn part(peers: &Peers, count: usize) -> Range<usize> {
     bound(peers.rank())..if peers.rank() == 0 { 0 } else { bound(peers.rank() + 1) }
 }
 
-fn supervised(peers: &Peers) {
+fn supervised(peers: &Peers, held: Parameters) {
     let model = tiny_f64(1);
     let row = |at: u64| SftRow { prompt: tokens(at, 2), response: tokens(50 + at, 1 + at as usize) };
     let rows: Vec<SftRow> = (0..5).map(row).collect();
     let mut one = Trainer::new(&model, BARE, 8).unwrap();
     let expected = one.sft_step(&model, &rows, 0.0).unwrap();
-    let mut several = together(peers, &model, BARE, 8);
+    let mut several = together(peers, &model, BARE, 8, held);
     let found = several.sft_step(&model, &rows[part(peers, 5)], 0.0).unwrap();
     assert_eq!((found.tokens, found.token_accuracy), (expected.tokens, expected.token_accuracy));
     assert!((found.loss - expected.loss).abs() < ROUNDING && (found.grad_norm - expected.grad_norm).abs() < ROUNDING);
     assert_gradients("sft", &model, &several, &one);
 }
 
-fn preferences(peers: &Peers) {
+fn preferences(peers: &Peers, held: Parameters) {
     let (model, reference) = (tiny_f64(1), tiny_f64(2));
     let row =
         |at: u64, which: u64| SftRow { prompt: tokens(at, 3), response: tokens(60 + 2 * at + which, 2 + at as usize) };
@@ -233,7 +235,7 @@ fn preferences(peers: &Peers) {
         UpdateStats { tokens: stats.tokens, statistics }
     };
     let mut one = Trainer::new(&model, BARE, 24).unwrap();
-    let mut several = together(peers, &model, BARE, 24);
+    let mut several = together(peers, &model, BARE, 24, held);
     let dpo = |trainer: &mut Trainer, pairs: &[ResponsePair]| {
         pair_stats(trainer.dpo_step(&model, &reference, pairs, &DpoConfig::default(), 0.0).unwrap())
     };
@@ -257,7 +259,7 @@ fn preferences(peers: &Peers) {
     };
     let pairs: Vec<ConversationPair> = (0..5).map(pair).collect();
     let mut one = Trainer::new(&model, BARE, 24).unwrap();
-    let mut several = together(peers, &model, BARE, 24);
+    let mut several = together(peers, &model, BARE, 24, held);
     let step = |trainer: &mut Trainer, pairs: &[ConversationPair]| {
         pair_stats(trainer.reward_model_step(&model, pairs, &BradleyTerryConfig::default(), 0.0).unwrap())
     };
@@ -277,7 +279,7 @@ fn preferences(peers: &Peers) {
     }
 }
 
-fn values_of_a_critic(peers: &Peers) {
+fn values_of_a_critic(peers: &Peers, held: Parameters) {
     let critic = tiny_critic(1);
     let mut rows = experiences(&tiny(1), 1.0);
     let found = Trainer::new(&critic, BARE, 64).unwrap().values(&critic, &rows).unwrap();
@@ -288,7 +290,7 @@ fn values_of_a_critic(peers: &Peers) {
     let config = ValueLossConfig::default();
     let mut one = Trainer::new(&critic, BARE, 24).unwrap();
     let expected = one.value_step(&critic, &rows, &config, 0.0).unwrap();
-    let mut several = together(peers, &critic, BARE, 24);
+    let mut several = together(peers, &critic, BARE, 24, held);
     assert_same("critic", &several.value_step(&critic, &rows[part(peers, 5)], &config, 0.0).unwrap(), &expected);
     assert_gradients("critic", &critic, &several, &one);
 }
@@ -361,7 +363,7 @@ fn runs(peers: &Peers) {
 
 fn sums(peers: &Peers) {
     let model = tiny_f64(1);
-    let mut trainer = together(peers, &model, BARE, 24);
+    let mut trainer = together(peers, &model, BARE, 24, Parameters::Whole);
     let gradients = || model.parameters().iter().map(|(_, x)| u8::from(x.grad().defined())).collect::<Vec<u8>>();
     let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
     let pass = TrainingPass::new(&model, &packed, false).unwrap();
