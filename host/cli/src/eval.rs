@@ -1,6 +1,6 @@
 //! `gavel eval`
 
-use crate::openmp::one_quiet_team;
+use crate::environment::prepare_one_team;
 use crate::outcomes::Outcomes;
 use crate::progress;
 use crate::table;
@@ -84,7 +84,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode> {
     }
     let endpoint = args.endpoint.as_ref().map(|endpoint| self::endpoint(&args, endpoint, &config)).transpose()?;
     if endpoint.is_none() {
-        one_quiet_team()?;
+        prepare_one_team()?;
     }
     let options = EvalOptions { checkpoint: args.checkpoint, endpoint, temperature: args.temperature };
     let bar = OnceLock::new();

@@ -1,7 +1,7 @@
 //! `gavel generate`
 
+use crate::environment::prepare_one_team;
 use crate::model_args::ModelArgs;
-use crate::openmp::one_quiet_team;
 use crate::terminal;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -65,7 +65,7 @@ pub struct GenerateArgs {
 }
 
 pub fn run(args: GenerateArgs) -> Result<ExitCode> {
-    one_quiet_team()?;
+    prepare_one_team()?;
     let engine = args.model.start(Arc::new(()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;
     runtime.block_on(answer(&args, &engine))?;

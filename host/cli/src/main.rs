@@ -7,6 +7,8 @@ mod component;
 mod datasets;
 mod doctor;
 #[cfg(feature = "train")]
+mod environment;
+#[cfg(feature = "train")]
 mod eval;
 #[cfg(feature = "train")]
 mod generate;
@@ -17,8 +19,6 @@ mod man;
 mod merge;
 #[cfg(feature = "train")]
 mod model_args;
-#[cfg(feature = "train")]
-mod openmp;
 mod outcomes;
 mod plugin;
 mod plugin_args;

@@ -1,7 +1,7 @@
 //! `gavel serve`
 
+use crate::environment::prepare_one_team;
 use crate::model_args::ModelArgs;
-use crate::openmp::one_quiet_team;
 use crate::terminal::{errln, outln};
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -38,7 +38,7 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
-    one_quiet_team()?;
+    prepare_one_team()?;
     // Bound before the model is loaded, which may take minutes.
     let listener = TcpListener::bind((args.host, args.port)).with_context(|| {
         format!("cannot listen on {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)

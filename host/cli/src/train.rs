@@ -1,7 +1,7 @@
 //! `gavel train`, `sft`, `reward-model` and `dpo`
 
 use crate::component::component;
-use crate::openmp::one_quiet_team;
+use crate::environment::prepare_one_team;
 use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
@@ -28,8 +28,6 @@ const STOPPED: u8 = 130;
 pub struct TrainArgs {
     #[command(flatten)]
     run: RunArgs,
-    #[command(flatten)]
-    ranks: RanksArgs,
 }
 
 /// Fine-tune a policy on the responses of a dataset.
@@ -38,8 +36,6 @@ pub struct TrainArgs {
 pub struct SftArgs {
     #[command(flatten)]
     run: RunArgs,
-    #[command(flatten)]
-    ranks: RanksArgs,
 }
 
 /// Train a reward model on pairs, of which one side is preferred.
@@ -61,13 +57,6 @@ pub struct DpoArgs {
 }
 
 #[derive(Args)]
-struct RanksArgs {
-    /// Print the memory of each of N ranks, instead of the memory of one process.
-    #[arg(long, value_name = "N", requires = "dry_run", default_value_t = NonZeroUsize::MIN, hide_default_value = true)]
-    ranks: NonZeroUsize,
-}
-
-#[derive(Args)]
 #[command(group = ArgGroup::new("resuming").multiple(true))]
 struct RunArgs {
     #[command(flatten)]
@@ -84,6 +73,9 @@ struct RunArgs {
     /// Check every file, plugin and row; print the configuration with every default, and the memory that the run needs.
     #[arg(long, conflicts_with = "resuming")]
     dry_run: bool,
+    /// Print the memory of each of N ranks, instead of the memory of one process.
+    #[arg(long, value_name = "N", requires = "dry_run", default_value_t = NonZeroUsize::MIN, hide_default_value = true)]
+    ranks: NonZeroUsize,
     /// Print the summary as JSON on stdout.
     #[arg(long)]
     json: bool,
@@ -103,7 +95,7 @@ impl RunArgs {
         &self,
         run: impl FnOnce(Start, &Peers, &Control) -> std::result::Result<Summary, gavel_pipeline::PipelineError>,
     ) -> Result<ExitCode> {
-        one_quiet_team()?;
+        prepare_one_team()?;
         let control = Control::default();
         let peers = Peers::from_environment()?;
         listen(control.clone(), peers.rank() == 0)?;
@@ -140,19 +132,19 @@ impl ConfigArgs {
 }
 
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
-    let TrainArgs { run, ranks: RanksArgs { ranks } } = args;
+    let TrainArgs { run } = args;
     let config = run.config.read::<RlTable>(&run.config.settings)?;
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_train(&config, ranks.get())?);
+        return print_dry_run(&gavel_pipeline::dry_run_train(&config, run.ranks.get())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::train(&config, start, peers, control))
 }
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
-    let SftArgs { run, ranks: RanksArgs { ranks } } = args;
+    let SftArgs { run } = args;
     let config = run.config.read::<SftTable>(&run.config.settings)?;
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_sft(&config, ranks.get())?);
+        return print_dry_run(&gavel_pipeline::dry_run_sft(&config, run.ranks.get())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::sft(&config, start, peers, control))
 }
@@ -161,7 +153,7 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
     let RewardModelArgs { run } = args;
     let config = run.config.read::<RewardModelTrainTable>(&run.config.settings)?;
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config)?);
+        return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config, run.ranks.get())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::reward_model(&config, start, peers, control))
 }
@@ -170,7 +162,7 @@ pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
     let DpoArgs { run } = args;
     let config = run.config.read::<DpoTable>(&run.config.settings)?;
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_dpo(&config)?);
+        return print_dry_run(&gavel_pipeline::dry_run_dpo(&config, run.ranks.get())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::dpo(&config, start, peers, control))
 }

@@ -342,6 +342,8 @@ fn every_rank_has_a_share_of_the_pairs() {
             run(size, which, &[]);
             assert_close(&one, &metrics(&project, &folder(which)), &folder(which));
         }
+        let needs = |more: &[&str]| project.succeed(&[&[command, "-c", "pairs.toml", "--dry-run"][..], more].concat());
+        assert_ne!(needs(&[]).stdout, needs(&["--ranks", "3"]).stdout);
         if command == "dpo" {
             // Any number of ranks resumes; the same number has the same bits.
             run(2, "parts", &["--set", "train.steps=3"]);

@@ -4,6 +4,7 @@ use crate::config::{Config, CriticTable, LearningConfig, ModelTable};
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::reference::read_parameters;
+use crate::trained::new_trainer;
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Head, Model, ModelConfig, Phase, PolicyError, device, threads, write_tensors};
 use gavel_runs::Checkpoints;
@@ -33,16 +34,7 @@ impl Critic {
         let (policy, seed) = (&config.model, config.seed);
         let model = threads::apart(|| load(table, policy, seed).map_err(|error| error.during(Phase::Loading)));
         let model = model.map_err(|error| PipelineError::Stopped(format!("train.critic: {error}")))?;
-        let mut trainer = Trainer::with_peers(
-            &model,
-            table.optimizer,
-            learning.max_tokens_per_micro_batch,
-            ranks.peers(),
-            config.ranks.parameters,
-        )
-        .map_err(PipelineError::Optimizer)?
-        .gradient_checkpointing(learning.gradient_checkpointing)
-        .deterministic(config.resources.deterministic);
+        let mut trainer = new_trainer(config, &model, table.optimizer, learning, ranks)?;
         if let Some(checkpoint) = checkpoint {
             read_parameters(&model, &Checkpoints::critic(checkpoint))?;
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;

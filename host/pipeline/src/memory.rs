@@ -13,6 +13,7 @@ use gavel_policy::memory::SharedBy;
 use gavel_policy::{ModelConfig, device};
 use gavel_train::{Parameters, SftRow};
 use plan::{MiniBatch, Plan, longest};
+use std::collections::BTreeSet;
 
 /// What each of `ranks` ranks of `gavel train` needs with these prompts.
 pub(crate) fn predict_train(
@@ -31,7 +32,9 @@ pub(crate) fn predict_train(
         response: config.rollout.max_tokens as u64,
         learned: responses as f64 / (shortest + responses) as f64,
     };
-    let prompts = table.prompts_per_step.div_ceil(ranks.ranks);
+    // Ranks with a reward model draw nothing.
+    let placed: BTreeSet<usize> = config.reward_model.values().flat_map(|model| model.ranks.iter().copied()).collect();
+    let prompts = table.prompts_per_step.div_ceil(ranks.ranks.saturating_sub(placed.len()).max(1));
     let prompts = config.ranks.groups_at_once.unwrap_or(prompts).max(prompts) as u64;
     let drawn = prompts * (group + u64::from(table.algorithm.needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt, ranks)?;
@@ -77,8 +80,8 @@ fn shared<T>(config: &Config<T>, ranks: usize) -> SharedBy {
     SharedBy { ranks, by_layer: config.ranks.parameters == Parameters::ByLayer }
 }
 
-/// What a run that learns from `batch_size` pairs a step needs. The longest pair has `common` tokens in common, and
-/// then `rest` tokens on each side.
+/// What each of `ranks` ranks of a run that learns from `batch_size` pairs a step needs. The longest pair has `common`
+/// tokens in common, and then `rest` tokens on each side.
 pub(crate) fn predict_pairs<T>(
     config: &Config<T>,
     setup: &Setup,
@@ -86,6 +89,7 @@ pub(crate) fn predict_pairs<T>(
     (common, rest): (usize, usize),
     batch_size: usize,
     has_reference: bool,
+    ranks: usize,
 ) -> Result<Prediction> {
     let (prompt, response) = (common as u64, rest as u64);
     // A reward model has one output for each row; a policy has logits for each token of a response.
@@ -93,8 +97,8 @@ pub(crate) fn predict_pairs<T>(
         Some(_) => 0.0,
         None => (2 * response) as f64 / (prompt + 2 * response).max(1) as f64,
     };
-    let batch = MiniBatch { rows: 2 * batch_size as u64, group: 2, prompt, response, learned };
-    let mut plan = Plan::new(config, setup, batch, 0, 0, SharedBy::ALONE)?;
+    let batch = MiniBatch { rows: 2 * batch_size.div_ceil(ranks) as u64, group: 2, prompt, response, learned };
+    let mut plan = Plan::new(config, setup, batch, 0, 0, shared(config, ranks))?;
     plan.has_reference = has_reference;
     plan.gradient_checkpointing = learning.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = learning.max_tokens_per_micro_batch as u64;

@@ -5,8 +5,9 @@ use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
 use crate::ranks::Ranks;
 use crate::resume::Opened;
+use gavel_policy::Model;
 use gavel_runs::check_weights;
-use gavel_train::Trainer;
+use gavel_train::{OptimizerConfig, Trainer};
 
 /// The model that a run trains, with its trainer.
 pub(crate) struct Trained {
@@ -35,19 +36,28 @@ impl Trained {
         }
         let policy = Policy::load(&table, T::MODEL, &config.resources, config.seed)?;
         policy.report(&config.model)?;
-        let mut trainer = Trainer::with_peers(
-            &policy.model,
-            learning.optimizer,
-            learning.max_tokens_per_micro_batch,
-            ranks.peers(),
-            config.ranks.parameters,
-        )
-        .map_err(PipelineError::Optimizer)?
-        .gradient_checkpointing(learning.gradient_checkpointing)
-        .deterministic(config.resources.deterministic);
+        let mut trainer = new_trainer(config, &policy.model, learning.optimizer, learning, ranks)?;
         if let Some(state) = opened.optimizer() {
             trainer.load(&state).map_err(PipelineError::Optimizer)?;
         }
         Ok(Self { table, policy, trainer })
     }
+}
+
+/// A trainer of `model` with the settings of a run. All ranks call this.
+///
+/// # Errors
+/// The model cannot be trained, or a rank is gone.
+pub(crate) fn new_trainer<T>(
+    config: &Config<T>,
+    model: &Model,
+    optimizer: OptimizerConfig,
+    learning: &LearningConfig,
+    ranks: &Ranks,
+) -> Result<Trainer> {
+    let (tokens, held) = (learning.max_tokens_per_micro_batch, config.ranks.parameters);
+    let trainer =
+        Trainer::with_peers(model, optimizer, tokens, ranks.peers(), held).map_err(PipelineError::Optimizer)?;
+    let trainer = trainer.gradient_checkpointing(learning.gradient_checkpointing);
+    Ok(trainer.deterministic(config.resources.deterministic))
 }

@@ -10,7 +10,7 @@ mod scaling;
 mod step_time;
 mod train;
 
-use crate::openmp::quiet_openmp;
+use crate::environment::prepare;
 use anyhow::Result;
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub enum BenchCommand {
 }
 
 pub fn run(command: BenchCommand) -> Result<ExitCode> {
-    quiet_openmp()?;
+    prepare()?;
     match command {
         BenchCommand::Decode(args) => decode::run(&args)?,
         BenchCommand::Prefill(args) => prefill::run(&args)?,

@@ -27,7 +27,7 @@ pub fn load(
     if given.is_empty() {
         return Ok(BTreeMap::new());
     }
-    crate::openmp::one_quiet_team()?;
+    crate::environment::prepare_one_team()?;
     let mut tables = BTreeMap::new();
     for (name, model) in given {
         if tables.contains_key(&name) {

@@ -16,7 +16,7 @@ pub enum Share {
     Load,
 }
 
-/// `[ranks]` of `gavel train` and `gavel sft`
+/// `[ranks]`
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RanksTable {

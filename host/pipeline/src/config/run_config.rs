@@ -203,7 +203,7 @@ impl<T: TrainTable> Config<T> {
             ];
             if let Some((what, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
                 return Err(ConfigError::Invalid(format!(
-                    "{what} for `gavel train`: `gavel sft` draws nothing to learn from"
+                    "{what} for `gavel train`: other commands draw nothing to learn from"
                 )));
             }
         }

@@ -27,12 +27,12 @@ pub fn reward_model(
     run::run(config, start, peers, control)
 }
 
-/// Checks all that `gavel reward-model` would use.
+/// Checks all that `gavel reward-model` would use. The memory is that of each of `ranks` ranks.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used.
-pub fn dry_run_reward_model(config: &Config<RewardModelTrainTable>) -> Result<DryRun> {
-    run::dry_run(config)
+pub fn dry_run_reward_model(config: &Config<RewardModelTrainTable>, ranks: usize) -> Result<DryRun> {
+    run::dry_run(config, ranks)
 }
 
 /// Runs `gavel dpo`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of
@@ -44,10 +44,10 @@ pub fn dpo(config: &Config<DpoTable>, start: Start, peers: &Peers, control: &Con
     run::run(config, start, peers, control)
 }
 
-/// Checks all that `gavel dpo` would use.
+/// Checks all that `gavel dpo` would use. The memory is that of each of `ranks` ranks.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used.
-pub fn dry_run_dpo(config: &Config<DpoTable>) -> Result<DryRun> {
-    run::dry_run(config)
+pub fn dry_run_dpo(config: &Config<DpoTable>, ranks: usize) -> Result<DryRun> {
+    run::dry_run(config, ranks)
 }

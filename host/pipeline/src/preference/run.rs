@@ -40,11 +40,11 @@ impl<P: Clone> Pairs<P> {
         Ok(Self { train, held_out: held_out.map(|drawable| drawable.rows).unwrap_or_default() })
     }
 
-    fn predict<T: PairMethod<Pair = P>>(&self, config: &Config<T>, setup: &Setup) -> Result<Prediction> {
+    fn predict<T: PairMethod<Pair = P>>(&self, config: &Config<T>, setup: &Setup, ranks: usize) -> Result<Prediction> {
         let lengths = || self.train.rows.iter().chain(&self.held_out).map(T::lengths);
         let longest = lengths().max_by_key(|(common, rest)| common + 2 * rest).unwrap_or_default();
         let learning = config.train.learning(self.train.rows.len());
-        predict_pairs(config, setup, &learning, longest, config.train.batch_size(), T::NEEDS_REFERENCE)
+        predict_pairs(config, setup, &learning, longest, config.train.batch_size(), T::NEEDS_REFERENCE, ranks)
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run<T: PairMethod>(
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
-        if let Some(warning) = pairs.predict(config, &setup)?.warning() {
+        if let Some(warning) = pairs.predict(config, &setup, ranks.size())?.warning() {
             tracing::warn!("{warning}");
         }
         if ranks.is_first() {
@@ -97,8 +97,8 @@ pub(super) fn run<T: PairMethod>(
     })
 }
 
-/// Checks all that such a run would use.
-pub(super) fn dry_run<T: PairMethod>(config: &Config<T>) -> Result<DryRun> {
+/// Checks all that such a run would use. The memory is that of each of `ranks` ranks.
+pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result<DryRun> {
     let setup = Setup::new(config, &Ranks::alone())?;
     let pairs = Pairs::read(config, &setup)?;
     let probed = probe(config, &setup, &[])?;
@@ -107,7 +107,7 @@ pub(super) fn dry_run<T: PairMethod>(config: &Config<T>) -> Result<DryRun> {
         config: config.resolved()?,
         checks: checks(&setup, &config.data.train.to_string(), train, held_out),
         warnings: probed.warnings,
-        memory: pairs.predict(config, &setup)?,
+        memory: pairs.predict(config, &setup, ranks)?,
     })
 }
 

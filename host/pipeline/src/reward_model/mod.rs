@@ -19,7 +19,6 @@ use served::ServedModel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use usage::UsageBefore;
-
 use wrong::Wrong;
 
 /// The reward models of a run.

@@ -7,6 +7,7 @@ mod address;
 mod cost;
 mod error;
 mod group;
+mod joined;
 mod rendezvous;
 mod store;
 mod watch;
@@ -15,19 +16,11 @@ pub use cost::Cost;
 pub use error::{PeersError, RankProcess};
 pub use rendezvous::Rendezvous;
 
-use cost::{Meter, Operation};
+use cost::Operation;
 use error::Result;
-use group::{Group, Running};
-use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
-use std::time::{Duration, Instant};
-use store::Store;
+use joined::{Begun, Joined, bytes, place};
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
-use watch::Watch;
-
-/// How often a rank that waits looks whether the others are alive.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// The bytes for each rank that Gloo reduces to one rank in one operation. Of longer tensors it sends parts twice.
 const REDUCED_AT_ONCE: usize = 2 << 20;
@@ -41,28 +34,6 @@ const REDUCED_AT_ONCE: usize = 2 << 20;
 pub struct Peers {
     local_rank: usize,
     joined: Option<Arc<Joined>>,
-}
-
-/// The connections of a rank among several.
-struct Joined {
-    at: Rendezvous,
-    processes: Vec<RankProcess>,
-    /// The beginning of the keys in the store.
-    prefix: String,
-    store: Store,
-    watch: Watch,
-    /// Not dropped after a failure: its threads may wait for a rank that is gone.
-    group: ManuallyDrop<Group>,
-    /// The same for GPUs, which connect at their first operation.
-    gpus: ManuallyDrop<OnceLock<Group>>,
-    has_failed: AtomicBool,
-    meter: Mutex<Meter>,
-}
-
-/// An operation that runs since some time.
-struct Begun {
-    running: Running,
-    at: Instant,
 }
 
 /// A sum that is computed in the background.
@@ -104,22 +75,8 @@ impl Peers {
         if at.size == 1 {
             return Ok(Self { local_rank: at.local_rank, joined: None });
         }
-        let prefix = format!("gavel/{}/", at.attempt);
-        let opened = at.clone();
-        // What listens at the port may be no store, and answer nothing.
-        let store =
-            within(at.start_within + Duration::from_secs(15), move || Store::open(&opened)).unwrap_or_else(|| {
-                let what = "what listens there does not answer".into();
-                Err(PeersError::Unreachable { rank: at.rank, address: at.place(), what })
-            })?;
-        let processes = meet(&store, &at, &prefix)?;
-        let beats = Store::connect(&at.address, at.port, false, at.start_within)?;
-        let watch = Watch::start(beats, &at, processes.clone(), &prefix);
-        let group = connect(&store, &at, &prefix, &watch).inspect_err(|_| watch.leave(&store, &prefix))?;
         let local_rank = at.local_rank;
-        let (group, gpus) = (ManuallyDrop::new(group), ManuallyDrop::default());
-        let (has_failed, meter) = (AtomicBool::new(false), Mutex::default());
-        let joined = Joined { at, processes, prefix, store, watch, group, gpus, has_failed, meter };
+        let joined = Joined::join(at)?;
         Ok(Self { local_rank, joined: Some(Arc::new(joined)) })
     }
 
@@ -267,182 +224,6 @@ impl Peers {
         }
         Ok(())
     }
-}
-
-impl Joined {
-    fn meter(&self) -> MutexGuard<'_, Meter> {
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(
-        &self,
-        operation: &Operation,
-        tensor: &Tensor,
-        begin: impl FnOnce(&Group) -> Result<Running>,
-    ) -> Result<Begun> {
-        let group = match tensor.device() {
-            Device::Cpu => &*self.group,
-            device => self.gpus(device)?,
-        };
-        let at = Instant::now();
-        let running = begin(group)?;
-        self.meter().begin(operation, self.at.rank, self.at.size);
-        Ok(Begun { running, at })
-    }
-
-    /// The connection of this rank's GPU with those of the others. The first call makes it, on all ranks together.
-    fn gpus(&self, device: Device) -> Result<&Group> {
-        if let Some(group) = self.gpus.get() {
-            return Ok(group);
-        }
-        let own = connect_store(&self.at)?;
-        let keys = format!("{}nccl", self.prefix);
-        let group = Group::join_gpus(&own, &self.at, &keys).map_err(without_gpus)?;
-        let connect = move || {
-            // NCCL connects with the first operation, which waits for the slowest rank.
-            let first = group.sum(&Tensor::f_zeros([1], (Kind::Float, device))?)?;
-            while first.wait(LOOK)?.is_none() {}
-            Ok(group)
-        };
-        let group = connect_within_sight(&self.store, &self.prefix, &self.watch, connect).inspect_err(|_| {
-            self.has_failed.store(true, Ordering::Relaxed);
-        });
-        let group = group.map_err(without_gpus)?;
-        Ok(self.gpus.get_or_init(|| group))
-    }
-
-    fn gather(&self, own: &Tensor, all: &Tensor) -> Result<()> {
-        self.wait(&self.begin(&Operation::Gather(bytes(own)), own, |group| group.gather(own, all))?)
-    }
-
-    fn wait(&self, begun: &Begun) -> Result<()> {
-        let start = Instant::now();
-        let error = loop {
-            match begun.running.wait(LOOK) {
-                Ok(Some(ago)) => {
-                    let now = Instant::now();
-                    let ended = now.checked_sub(ago).unwrap_or(now);
-                    self.meter().end(begun.at, ended, [start, now]);
-                    return Ok(());
-                }
-                Ok(None) => match self.watch.verdict(&self.store, &self.prefix, None) {
-                    Some(error) => break error,
-                    None => continue,
-                },
-                Err(error) => {
-                    let broken = error.to_string();
-                    break self.watch.blame(&self.store, &self.prefix, &broken).unwrap_or(error);
-                }
-            }
-        };
-        self.has_failed.store(true, Ordering::Relaxed);
-        Err(error)
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.watch.leave(&self.store, &self.prefix);
-        if !self.has_failed.load(Ordering::Relaxed) {
-            // SAFETY: this value is dropped, so that nothing uses the groups after it.
-            unsafe {
-                ManuallyDrop::drop(&mut self.gpus);
-                ManuallyDrop::drop(&mut self.group);
-            }
-        }
-    }
-}
-
-/// Says in the store that this rank is there, and waits for the others. Returns their processes.
-fn meet(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Vec<RankProcess>> {
-    if store.add(&watch::beat(prefix, at.rank), 1)? != 1 {
-        return Err(PeersError::Twice { rank: at.rank });
-    }
-    let here = |rank: usize| format!("{prefix}here/{rank}");
-    store.set(&here(at.rank), &place())?;
-    let start = Instant::now();
-    let mut absent: Vec<usize> = (0..at.size).collect();
-    loop {
-        let mut left = Vec::new();
-        for rank in absent {
-            if !store.has(&here(rank))? {
-                left.push(rank);
-            }
-        }
-        if left.is_empty() {
-            break;
-        }
-        if start.elapsed() >= at.start_within {
-            return Err(PeersError::Absent { ranks: left, size: at.size, within: at.start_within });
-        }
-        absent = left;
-        std::thread::sleep(LOOK / 5);
-    }
-    let places = store.get(&(0..at.size).map(here).collect::<Vec<_>>())?;
-    Ok(places.into_iter().enumerate().map(|(rank, place)| RankProcess { rank, place }).collect())
-}
-
-/// Connects this rank with the others.
-fn connect(store: &Store, at: &Rendezvous, prefix: &str, watch: &Watch) -> Result<Group> {
-    let (own, at, keys) = (connect_store(at)?, at.clone(), format!("{prefix}gloo"));
-    connect_within_sight(store, prefix, watch, move || Group::join(&own, &at, &keys))
-}
-
-/// A client of the store for a thread of its own.
-fn connect_store(at: &Rendezvous) -> Result<Store> {
-    Store::connect(&at.address, at.port, false, at.start_within)
-}
-
-/// Waits for a connection with the other ranks, unless one of them is gone by then.
-fn connect_within_sight(
-    store: &Store,
-    prefix: &str,
-    watch: &Watch,
-    connect: impl FnOnce() -> Result<Group> + Send + 'static,
-) -> Result<Group> {
-    let group = in_background(connect);
-    loop {
-        match group.recv_timeout(LOOK) {
-            Ok(Err(error)) => return Err(watch.blame(store, prefix, &error.to_string()).unwrap_or(error)),
-            Ok(joined) => return joined,
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(PeersError::Torch("a thread ended".into())),
-            Err(mpsc::RecvTimeoutError::Timeout) => match watch.verdict(store, prefix, None) {
-                Some(error) => return Err(error),
-                None => continue,
-            },
-        }
-    }
-}
-
-fn without_gpus(error: PeersError) -> PeersError {
-    match error {
-        PeersError::Torch(what) => PeersError::Gpus { what },
-        other => other,
-    }
-}
-
-fn bytes(tensor: &Tensor) -> usize {
-    tensor.numel() * tensor.kind().elt_size_in_bytes()
-}
-
-fn in_background<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> mpsc::Receiver<T> {
-    let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
-        // Nobody may wait for it any more.
-        let _ = send.send(body());
-    });
-    receive
-}
-
-/// What `body` returns, unless it takes longer than `time`.
-fn within<T: Send + 'static>(time: Duration, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    in_background(body).recv_timeout(time).ok()
-}
-
-/// The process and machine of this rank.
-fn place() -> String {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("process {} on {}", std::process::id(), machine.trim())
 }
 
 #[cfg(test)]

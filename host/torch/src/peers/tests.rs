@@ -1,8 +1,10 @@
 //! Each test starts ranks, processes of this test's executable, by the variables alone.
 
+use super::store::Store;
 use super::*;
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// The variable that says what a rank does.
 const CASE: &str = "GAVEL_TEST_CASE";
