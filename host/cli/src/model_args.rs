@@ -5,7 +5,7 @@ use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
 use gavel_pipeline::hub;
-use gavel_policy::{Dtype, EngineConfig, device};
+use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, device};
 use gavel_rollout::{AsyncEngine, Observer, Reading, RewardModel, RewardModelConfig, load};
 use gavel_runs::check_weights;
 use std::path::PathBuf;
@@ -16,11 +16,22 @@ use std::sync::Arc;
 pub struct PlaceArgs {
     /// The device: auto, cpu or cuda:N.
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    pub device: String,
+    device: String,
     /// The dtype of the weights: float32, bfloat16 or float16; by default float32 on the CPU, and the checkpoint's on a
     /// GPU.
     #[arg(long, value_name = "TYPE")]
     pub dtype: Option<Dtype>,
+    /// Whether faster operations are used on a GPU once a check has found them equal to the plain ones: auto or off.
+    #[arg(long, value_name = "WHEN", default_value_t)]
+    cuda_fast_paths: CudaFastPaths,
+}
+
+impl PlaceArgs {
+    /// The name of the device, for a process that is prepared for it.
+    pub fn device(&self) -> &str {
+        self.cuda_fast_paths.apply();
+        &self.device
+    }
 }
 
 /// Which model, on which device, and how much it decodes at once.
@@ -51,14 +62,14 @@ impl ModelArgs {
 
     /// Loads a sequence classifier and starts its thread.
     pub fn start_classifier(&self) -> Result<RewardModel> {
-        let (model, text) = load(&self.folder()?, &self.place.device, self.place.dtype)?;
+        let (model, text) = load(&self.folder()?, self.place.device(), self.place.dtype)?;
         let config = RewardModelConfig { reading: Reading::Labels, ..RewardModelConfig::default() };
         Ok(RewardModel::start(model, text, config, Arc::default())?)
     }
 
     /// Loads a language model and starts the thread of its device.
     pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
-        let (model, text) = load(&self.folder()?, &self.place.device, self.place.dtype)?;
+        let (model, text) = load(&self.folder()?, self.place.device(), self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
         let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
         let engine = AsyncEngine::start(model, text, EngineConfig { cache_bytes, ..config }, observer)?;

@@ -17,6 +17,7 @@ impl Policy {
     pub(crate) fn load(table: &ModelTable, kind: ModelKind, resources: &ResourcesTable, seed: u64) -> Result<Self> {
         threads::apart(|| {
             tch::set_num_threads(resources.torch_threads as i32);
+            resources.cuda_fast_paths.apply();
             let device = device::select(&table.device)?;
             let (text, config) = text_and_config(table, kind)?;
             let model = weights(table, kind, config, device, seed).map_err(|error| error.during(Phase::Loading))?;

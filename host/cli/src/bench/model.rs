@@ -22,7 +22,7 @@ pub struct BenchModelArgs {
 
 impl BenchModelArgs {
     pub fn load(&self) -> Result<Model> {
-        let device = device::select(&self.place.device)?;
+        let device = device::select(self.place.device())?;
         if let Some(dir) = &self.model {
             let kind = Dtype::or_of_device(self.place.dtype, device, || stored_kind(dir))?;
             return Ok(Model::load(dir, kind, device)?);

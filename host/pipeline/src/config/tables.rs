@@ -8,7 +8,7 @@ use crate::hub;
 use bytesize::ByteSize;
 use gavel_data::ColumnNames;
 use gavel_plugin::SandboxConfig;
-use gavel_policy::{Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
+use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use gavel_runs::{FolderConfig, Retention};
 use gavel_torch::peers::Rendezvous;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -338,6 +338,8 @@ pub struct ResourcesTable {
     /// Whether training gives the same bits each time on a GPU too, or fails where libtorch cannot; false by default. On
     /// the CPU it always does.
     pub deterministic: bool,
+    /// Whether faster operations are used on a GPU once a check has found them equal to the plain ones: `auto` or `off`.
+    pub cuda_fast_paths: CudaFastPaths,
     /// What loading a plugin or a program may use.
     pub loading: LoadingTable,
 }
@@ -349,7 +351,14 @@ impl Default for ResourcesTable {
         let threads = NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN);
         let plugin_memory = ByteSize((SandboxConfig::with_threads(threads).memory / ranks) as u64);
         let loading = LoadingTable::default();
-        Self { torch_threads: cores, plugin_threads: cores, plugin_memory, deterministic: false, loading }
+        Self {
+            torch_threads: cores,
+            plugin_threads: cores,
+            plugin_memory,
+            deterministic: false,
+            cuda_fast_paths: CudaFastPaths::default(),
+            loading,
+        }
     }
 }
 

@@ -1,0 +1,198 @@
+//! Operations that are faster on a GPU than the plain ones. Each is used only after a check: at its first use on a
+//! device it is compared with the plain operation on random tensors of the model's own shapes. Where they differ by
+//! more than rounding, or it fails, the plain one is used, and the log says so.
+
+use crate::error::Result;
+use gavel_torch::scalar::{ScalarOperations, arange};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tch::{Device, Kind, Tensor};
+
+/// How many units in the last place two results may differ by, relative to the largest number: the order of additions
+/// differs.
+const UNITS: f64 = 4.0;
+
+/// Whether faster operations may be used, as `[resources] cuda_fast_paths` and `--cuda-fast-paths` set it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CudaFastPaths {
+    /// Each is used if its check finds no difference.
+    #[default]
+    Auto,
+    /// None is used.
+    Off,
+}
+
+impl CudaFastPaths {
+    /// Sets it for this process; `Auto` if nobody does.
+    pub fn apply(self) {
+        ALLOWED.store(self == Self::Auto, Ordering::Relaxed);
+    }
+}
+
+impl FromStr for CudaFastPaths {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "off" => Ok(Self::Off),
+            _ => Err("use auto or off".into()),
+        }
+    }
+}
+
+impl fmt::Display for CudaFastPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Auto { "auto" } else { "off" })
+    }
+}
+
+static ALLOWED: AtomicBool = AtomicBool::new(true);
+
+/// The results of the checks so far.
+static CHECKED: Mutex<BTreeMap<Key, bool>> = Mutex::new(BTreeMap::new());
+
+/// A path, the device's number, the kind of numbers, and the shapes.
+type Key = (FastPath, usize, &'static str, Vec<i64>);
+
+/// A faster operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FastPath {
+    /// Attention in decoding that reads each row's own keys and values alone.
+    FlashDecoding,
+}
+
+impl fmt::Display for FastPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FlashDecoding => "flash attention in decoding",
+        })
+    }
+}
+
+/// Whether the faster operations are allowed.
+pub fn are_allowed() -> bool {
+    ALLOWED.load(Ordering::Relaxed)
+}
+
+/// Whether to use `path` for numbers of `kind` on `device`. At the first question for these `shapes`, all that the
+/// operation depends on, `compute` gives the result of the faster operation and that of the plain one.
+pub fn is_usable(
+    path: FastPath,
+    device: Device,
+    kind: Kind,
+    shapes: &[i64],
+    compute: impl FnOnce() -> Result<[Tensor; 2]>,
+) -> bool {
+    let Device::Cuda(index) = device else { return false };
+    are_allowed() && checked((path, index, name(kind), shapes.to_vec()), kind, compute)
+}
+
+fn checked(key: Key, kind: Kind, compute: impl FnOnce() -> Result<[Tensor; 2]>) -> bool {
+    let known = |checked: &BTreeMap<Key, bool>| checked.get(&key).copied();
+    if let Some(usable) = known(&CHECKED.lock().unwrap_or_else(PoisonError::into_inner)) {
+        return usable;
+    }
+    let _guard = tch::no_grad_guard();
+    let path = key.0;
+    let usable = match compute().and_then(|[fast, plain]| difference(&fast, &plain)) {
+        Ok(found) if found <= UNITS * unit(kind) => true,
+        Ok(found) => {
+            tracing::warn!("{path} is not used: its result differs from the plain operation's by {found:.1e} of it");
+            false
+        }
+        Err(error) => {
+            tracing::warn!("{path} is not used: {error}");
+            false
+        }
+    };
+    CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(key, usable);
+    usable
+}
+
+/// The largest difference of two tensors, relative to the largest number of the second; infinite if one is not finite.
+pub fn difference(fast: &Tensor, plain: &Tensor) -> Result<f64> {
+    let [fast, plain] = [fast.f_to_kind(Kind::Double)?, plain.f_to_kind(Kind::Double)?];
+    let largest = plain.f_abs()?.f_max()?.f_double_value(&[])?;
+    let found = fast.f_sub(&plain)?.f_abs()?.f_max()?.f_double_value(&[])? / largest.max(f64::MIN_POSITIVE);
+    Ok(if found.is_finite() { found } else { f64::INFINITY })
+}
+
+/// The distance from 1 to the next number.
+fn unit(kind: Kind) -> f64 {
+    match kind {
+        Kind::BFloat16 => 2f64.powi(-7),
+        Kind::Half => 2f64.powi(-10),
+        Kind::Double => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    }
+}
+
+/// A kind's name; `Kind` has no order.
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::BFloat16 => "bfloat16",
+        Kind::Half => "float16",
+        Kind::Double => "float64",
+        _ => "float32",
+    }
+}
+
+/// Numbers between -1 and 1 that look random; libtorch's own generator is left alone.
+pub fn random_like(shape: &[i64], seed: i64, kind: Kind, device: Device) -> Result<Tensor> {
+    let count: i64 = shape.iter().product();
+    let places = arange(0, count, 1, device)?.f_to_kind(Kind::Double)?;
+    let angles = places.try_mul(12.9898)?.try_add(78.233 * seed as f64)?;
+    Ok(angles.f_sin()?.try_mul(43_758.545_3)?.f_frac()?.f_view(shape)?.f_to_kind(kind)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::PolicyError;
+
+    fn key(shape: i64) -> Key {
+        (FastPath::FlashDecoding, 0, "bfloat16", vec![shape])
+    }
+
+    fn numbers(values: &[f64]) -> Tensor {
+        Tensor::from_slice(values)
+    }
+
+    #[test]
+    fn a_path_is_used_where_it_differs_by_rounding_alone() {
+        let plain = || numbers(&[100.0, -1.0]);
+        let close = || Ok([numbers(&[102.0, -2.0]), plain()]);
+        assert!(checked(key(1), Kind::BFloat16, close) && !checked(key(2), Kind::Float, close));
+        assert!(!checked(key(3), Kind::BFloat16, || Ok([numbers(&[104.0, -1.0]), plain()])));
+        assert!(!checked(key(4), Kind::BFloat16, || Ok([numbers(&[f64::NAN, -1.0]), plain()])));
+        assert!(!checked(key(5), Kind::BFloat16, || Err(PolicyError::Input("no such operation".into()))));
+    }
+
+    #[test]
+    fn a_check_is_made_once_for_the_same_shapes() {
+        assert!(checked(key(6), Kind::BFloat16, || Ok([numbers(&[1.0]), numbers(&[1.0])])));
+        assert!(checked(key(6), Kind::BFloat16, || Err(PolicyError::Input("asked again".into()))));
+        assert!(!checked(key(7), Kind::BFloat16, || Ok([numbers(&[2.0]), numbers(&[1.0])])));
+    }
+
+    #[test]
+    fn the_cpu_has_no_faster_paths() {
+        let compute = || Ok([numbers(&[1.0]), numbers(&[1.0])]);
+        assert!(!is_usable(FastPath::FlashDecoding, Device::Cpu, Kind::Float, &[8], compute));
+    }
+
+    #[test]
+    fn numbers_look_random() {
+        let found = random_like(&[100, 10], 3, Kind::Float, Device::Cpu).unwrap();
+        assert_eq!((found.size(), found.kind()), (vec![100, 10], Kind::Float));
+        assert!(found.abs().max().double_value(&[]) <= 1.0);
+        assert!(found.mean(Kind::Double).double_value(&[]).abs() < 0.1);
+        assert!((found.std(true).double_value(&[]) - 0.577).abs() < 0.05);
+    }
+}
