@@ -19,6 +19,7 @@ fn main() {
         .flag("-fno-math-errno")
         .flag("-fno-trapping-math")
         .files([
+            "shim/attention.cpp",
             "shim/autograd.cpp",
             "shim/collectives.cpp",
             "shim/context.cpp",

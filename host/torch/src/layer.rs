@@ -75,7 +75,7 @@ fn is_one_pass(tensors: &[&Tensor]) -> bool {
 }
 
 /// The tensors that a function of the shim makes.
-fn made<const N: usize>(function: impl FnOnce(*mut *mut C_tensor) -> *mut c_char) -> Result<[Tensor; N]> {
+pub(crate) fn made<const N: usize>(function: impl FnOnce(*mut *mut C_tensor) -> *mut c_char) -> Result<[Tensor; N]> {
     let mut out = [std::ptr::null_mut(); N];
     checked(function(out.as_mut_ptr()))?;
     // SAFETY: without a message all the tensors exist, and nothing else owns them.

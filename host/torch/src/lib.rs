@@ -2,6 +2,7 @@
 //! the operations of an optimiser, and what connects the ranks of a run. Beside it are operations with a number that
 //! return their errors.
 
+pub mod attention;
 pub mod autograd;
 pub mod context;
 pub mod cuda;
