@@ -1,6 +1,8 @@
 //! libtorch's CUDA part, and the part of the shim that needs it (`shim/cuda`). The binary links neither, so that the
 //! same binary runs without CUDA.
 
+pub mod graph;
+
 use std::ffi::{CStr, CString, c_void};
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
