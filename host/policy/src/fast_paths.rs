@@ -62,7 +62,7 @@ type Key = (FastPath, usize, &'static str, Vec<i64>);
 
 /// A faster operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FastPath {
+pub(crate) enum FastPath {
     /// Attention in decoding that reads each row's own keys and values alone.
     FlashDecoding,
 }
@@ -76,13 +76,13 @@ impl fmt::Display for FastPath {
 }
 
 /// Whether the faster operations are allowed.
-pub fn are_allowed() -> bool {
+pub(crate) fn are_allowed() -> bool {
     ALLOWED.load(Ordering::Relaxed)
 }
 
 /// Whether to use `path` for numbers of `kind` on `device`. At the first question for these `shapes`, all that the
 /// operation depends on, `compute` gives the result of the faster operation and that of the plain one.
-pub fn is_usable(
+pub(crate) fn is_usable(
     path: FastPath,
     device: Device,
     kind: Kind,
@@ -100,9 +100,9 @@ fn checked(key: Key, kind: Kind, compute: impl FnOnce() -> Result<[Tensor; 2]>) 
     }
     let _guard = tch::no_grad_guard();
     let path = key.0;
-    let usable = match compute().and_then(|[fast, plain]| difference(&fast, &plain)) {
-        Ok(found) if found <= UNITS * unit(kind) => true,
-        Ok(found) => {
+    let usable = match compute().and_then(|[fast, plain]| beyond_rounding(&fast, &plain, kind)) {
+        Ok(None) => true,
+        Ok(Some(found)) => {
             tracing::warn!("{path} is not used: its result differs from the plain operation's by {found:.1e} of it");
             false
         }
@@ -115,12 +115,14 @@ fn checked(key: Key, kind: Kind, compute: impl FnOnce() -> Result<[Tensor; 2]>) 
     usable
 }
 
-/// The largest difference of two tensors, relative to the largest number of the second; infinite if one is not finite.
-pub fn difference(fast: &Tensor, plain: &Tensor) -> Result<f64> {
+/// The largest difference of two tensors, relative to the largest number of `plain`, if it is more than the rounding of
+/// `kind` explains; infinite if a number is not finite.
+pub(crate) fn beyond_rounding(fast: &Tensor, plain: &Tensor, kind: Kind) -> Result<Option<f64>> {
     let [fast, plain] = [fast.f_to_kind(Kind::Double)?, plain.f_to_kind(Kind::Double)?];
     let largest = plain.f_abs()?.f_max()?.f_double_value(&[])?;
     let found = fast.f_sub(&plain)?.f_abs()?.f_max()?.f_double_value(&[])? / largest.max(f64::MIN_POSITIVE);
-    Ok(if found.is_finite() { found } else { f64::INFINITY })
+    let found = if found.is_finite() { found } else { f64::INFINITY };
+    Ok((found > UNITS * unit(kind)).then_some(found))
 }
 
 /// The distance from 1 to the next number.
@@ -144,7 +146,7 @@ fn name(kind: Kind) -> &'static str {
 }
 
 /// Numbers between -1 and 1 that look random; libtorch's own generator is left alone.
-pub fn random_like(shape: &[i64], seed: i64, kind: Kind, device: Device) -> Result<Tensor> {
+pub(crate) fn random_like(shape: &[i64], seed: i64, kind: Kind, device: Device) -> Result<Tensor> {
     let count: i64 = shape.iter().product();
     let places = arange(0, count, 1, device)?.f_to_kind(Kind::Double)?;
     let angles = places.try_mul(12.9898)?.try_add(78.233 * seed as f64)?;

@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::norm::Norm;
 use crate::packed::Packed;
 use crate::rotary::Rotation;
-use gavel_torch::scalar::arange;
+use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::Tensor;
 
 impl Model {
@@ -77,7 +77,7 @@ impl Model {
         }
         // Rounded to the weights' dtype, as in the model's training.
         let scale = Tensor::from((self.config().hidden_size as f64).sqrt());
-        Ok(x.f_mul(&scale.f_to_kind(self.kind())?.f_to_device(self.device())?)?)
+        Ok(x.try_mul(scale.f_to_kind(self.kind())?.f_double_value(&[])?)?)
     }
 
     /// The norm after the last layer.

@@ -72,43 +72,28 @@ fn hidden(unseen: &Tensor, kind: Kind) -> Result<Tensor> {
     Ok(mask)
 }
 
-/// The masks of one query a row, to be added to its scores: `[rows, 1, longest]`,
-/// 0 where there is a token to see, −∞ elsewhere.
+/// The masks of one query a row, to be added to its scores: `[rows, 1, 1, longest]`, 0 where there is a token to see, −∞
+/// elsewhere.
 pub(crate) struct StepMasks {
-    full: Option<Tensor>,
+    full: Tensor,
     window: Option<Tensor>,
 }
 
 impl StepMasks {
-    /// The masks of queries at `positions`, `[rows]`, over `longest` keys;
-    /// `ragged` is whether a row has fewer.
-    pub(crate) fn new(
-        config: &ModelConfig,
-        positions: &Tensor,
-        longest: i64,
-        ragged: bool,
-        kind: Kind,
-    ) -> Result<Self> {
-        let window = config.window_size().filter(|&size| size < longest);
-        if !ragged && window.is_none() {
-            return Ok(Self { full: None, window: None });
-        }
-        let column = arange(0, longest, 1, positions.device())?;
-        let distance = positions.f_unsqueeze(1)?.f_sub(&column)?;
-        let later = distance.try_lt(0)?;
-        let added = |unseen: &Tensor| -> Result<Tensor> { Ok(hidden(unseen, kind)?.f_unsqueeze(1)?) };
-        Ok(Self {
-            full: if ragged { Some(added(&later)?) } else { None },
-            window: match window {
-                Some(size) => Some(added(&later.f_logical_or(&distance.try_ge(size)?)?)?),
-                None => None,
-            },
-        })
+    /// The masks of the last tokens of rows with `lengths` tokens, `[rows]`, over `longest` keys.
+    pub(crate) fn new(config: &ModelConfig, lengths: &Tensor, longest: i64, kind: Kind) -> Result<Self> {
+        let column = arange(0, longest, 1, lengths.device())?;
+        let later = column.f_sub(&lengths.f_view([-1, 1, 1, 1])?)?;
+        let beyond = later.try_ge(0)?;
+        let window = config.window_size().filter(|&size| size < longest).map(|size| {
+            let before = later.try_lt(-size)?;
+            hidden(&beyond.f_logical_or(&before)?, kind)
+        });
+        Ok(Self { full: hidden(&beyond, kind)?, window: window.transpose()? })
     }
 
     /// The mask of one layer.
-    pub(crate) fn of(&self, config: &ModelConfig, layer: usize) -> Option<&Tensor> {
-        let window = self.window.as_ref().filter(|_| config.window(layer).is_some());
-        window.or(self.full.as_ref())
+    pub(crate) fn of(&self, config: &ModelConfig, layer: usize) -> &Tensor {
+        self.window.as_ref().filter(|_| config.window(layer).is_some()).unwrap_or(&self.full)
     }
 }

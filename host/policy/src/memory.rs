@@ -204,12 +204,12 @@ impl<'a> Footprint<'a> {
     }
 
     /// Drawing a token for each of `rows`: the logits, the logits in 32 bits,
-    /// the logits over the temperature, probabilities, and their sums in 64
-    /// bits. Truncations (top-k, top-p, min-p) sort, which takes eight more
-    /// numbers of 64 bits.
+    /// the logits over the temperature, and probabilities. Truncations (top-k,
+    /// top-p, min-p) sort all of them where the most probable are not enough,
+    /// which takes nine more numbers of 64 bits.
     pub fn sampling(&self, rows: u64, truncated: bool) -> u64 {
-        let sorting = if truncated { 8 * 8 } else { 0 };
-        (self.bytes() + 3 * FLOAT + 8 + sorting) * rows * size(self.config.vocab_size)
+        let sorting = if truncated { 9 * 8 } else { 0 };
+        (self.bytes() + 3 * FLOAT + sorting) * rows * size(self.config.vocab_size)
     }
 
     /// Whether parts of a layer are one pass over memory

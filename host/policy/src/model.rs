@@ -7,6 +7,7 @@ use crate::linear::Linear;
 use crate::lora::adapter::Adapter;
 use crate::lora::sizes::{Adapted, Sizes};
 use crate::rotary::Rotary;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use tch::{Device, Kind, Tensor};
 
 /// A language model, or a classifier or critic made from one.
@@ -128,6 +129,16 @@ impl Model {
         }
         all.extend(self.own_head());
         all
+    }
+
+    /// A number that changes when weights or adapters move to other memory.
+    pub(crate) fn addresses(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let layers = self.layers.iter().flat_map(|layer| layer.weights().into_iter().map(|(_, weight)| weight));
+        let whole = [&self.embedding, &self.norm].into_iter().chain(&self.head).chain(layers);
+        whole.for_each(|weight| weight.data_ptr().hash(&mut hasher));
+        self.adapters().iter().for_each(|(_, weight)| weight.data_ptr().hash(&mut hasher));
+        hasher.finish()
     }
 
     /// The head of a classifier or critic; empty for a language model.

@@ -18,7 +18,7 @@ pub(super) struct KeptRow {
     pub(super) layers: KeptLayers,
 }
 
-/// By layer: keys and values, each `[kv_heads, tokens, head_dim]`.
+/// By layer: keys and values, each `[tokens, kv_heads, head_dim]`.
 pub(super) type KeptLayers = Vec<(Tensor, Tensor)>;
 
 impl Kept {

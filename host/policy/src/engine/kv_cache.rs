@@ -1,30 +1,61 @@
-//! The key-value cache: keys and values of the tokens that the engine has seen,
-//! one slot for each active row.
+//! The key-value cache: keys and values of the tokens that the engine has seen, one slot for each active row.
+//!
+//! A token has a place, the same in each layer: those of a slot are neighbours. So a row's keys are a range of places,
+//! which attention reads where they are.
 
-use super::kept::{Kept, KeptRow};
+use super::kept::{Kept, KeptLayers, KeptRow};
 use super::kv_cache_growth::{CHUNK, grown_room, room_for};
-use super::prefill::Restored;
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::memory::Footprint;
 use crate::out_of_memory::Phase;
-use gavel_torch::scalar::arange;
+use gavel_torch::attention::Stored;
 use tch::{Device, Kind, Tensor};
 
 /// The keys and values of the rows in its slots, layer by layer.
 pub(super) struct KvCache {
-    /// By layer: `[slots, kv_heads, capacity, head_dim]`.
-    keys: Vec<Tensor>,
-    values: Vec<Tensor>,
-    slots: usize,
+    /// By layer.
+    keys: Vec<Store>,
+    values: Vec<Store>,
+    pub(super) slots: usize,
     max_slots: usize,
-    kv_heads: i64,
     /// Tokens that a slot has room for.
-    capacity: usize,
+    pub(super) capacity: usize,
     /// Tokens that all slots together may have room for.
     budget: usize,
     /// The conversations that are kept beside the slots, in the room that these leave.
     pub(super) kept: Kept,
+}
+
+/// The keys or the values of a layer.
+struct Store {
+    /// `[slots * capacity + 1, kv_heads, head_dim]`; the last place belongs to no slot.
+    places: Tensor,
+    slots: usize,
+    capacity: usize,
+}
+
+impl Store {
+    /// A store of zeros, of the kind and on the device of `like`. Places that no token has are still multiplied by a
+    /// weight of 0 where attention has a mask, and 0 times NaN is NaN.
+    fn zeros(like: &Tensor, slots: usize, capacity: usize) -> Result<Self> {
+        let shape = [&[(slots * capacity) as i64 + 1], &like.size()[1..]].concat();
+        let places = Tensor::f_zeros(shape, (like.kind(), like.device()))
+            .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))?;
+        Ok(Self { places, slots, capacity })
+    }
+
+    /// `[slots, capacity, kv_heads, head_dim]`, in the same memory.
+    fn by_slot(&self) -> Result<Tensor> {
+        let (slots, capacity) = (self.slots as i64, self.capacity as i64);
+        let shape = [&[slots, capacity], &self.places.size()[1..]].concat();
+        Ok(self.places.f_narrow(0, 0, slots * capacity)?.f_view(shape.as_slice())?)
+    }
+
+    /// The first `tokens` tokens of a slot: `[tokens, kv_heads, head_dim]`, in the same memory.
+    fn row(&self, slot: usize, tokens: usize) -> Result<Tensor> {
+        Ok(self.places.f_narrow(0, (slot * self.capacity) as i64, tokens as i64)?)
+    }
 }
 
 impl KvCache {
@@ -35,17 +66,14 @@ impl KvCache {
         kind: Kind,
         device: Device,
     ) -> Result<Self> {
-        let empty = || -> Result<Vec<Tensor>> {
-            let shape = [0, config.num_key_value_heads, 0, config.head_dim];
-            (0..config.num_hidden_layers).map(|_| Ok(Tensor::f_zeros(shape, (kind, device))?)).collect()
-        };
+        let like = Tensor::f_zeros([0, config.num_key_value_heads, config.head_dim], (kind, device))?;
+        let empty = || (0..config.num_hidden_layers).map(|_| Store::zeros(&like, 0, 0)).collect::<Result<Vec<_>>>();
         let bytes_per_token = Footprint::new(config, kind, device).cache_per_token() as usize;
         Ok(Self {
             keys: empty()?,
             values: empty()?,
             slots: 0,
             max_slots,
-            kv_heads: config.num_key_value_heads,
             capacity: 0,
             budget: bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token),
             kept: Kept::default(),
@@ -85,7 +113,7 @@ impl KvCache {
             };
         };
         // Held until the end: if memory runs out midway, freeing it leaves enough to start again.
-        let spare = self.keys.first().map(|old| zeros_for(old, slots, least)).transpose()?;
+        let spare = self.keys.first().map(|old| Store::zeros(&old.places, slots, least)).transpose()?;
         match self.grow(more, capacity) {
             Err(PolicyError::OutOfMemory { .. }) => {
                 drop(spare);
@@ -103,8 +131,10 @@ impl KvCache {
         // Layer by layer, so that the whole old cache and the whole new cache
         // never exist at once.
         for old in self.keys.iter_mut().chain(&mut self.values) {
-            let grown = zeros_for(old, slots, capacity)?;
-            let part = |x: &Tensor| x.f_narrow(0, 0, kept[0])?.f_narrow(2, 0, kept[1]);
+            let grown = Store::zeros(&old.places, slots, capacity)?;
+            let part = |store: &Store| -> Result<Tensor> {
+                Ok(store.by_slot()?.f_narrow(0, 0, kept[0])?.f_narrow(1, 0, kept[1])?)
+            };
             part(&grown)?.f_copy_(&part(old)?)?;
             *old = grown;
         }
@@ -112,11 +142,11 @@ impl KvCache {
         Ok(())
     }
 
-    /// Fills a slot with zeros. A value that is not finite would reach the
-    /// slot's next row even through masked places, as 0 times NaN is NaN.
+    /// Fills a slot with zeros. A value that is not finite would reach the slot's next row through masked places, as 0
+    /// times NaN is NaN.
     pub(super) fn clear(&mut self, slot: usize) -> Result<()> {
-        for store in self.keys.iter().chain(&self.values) {
-            let _ = store.f_select(0, slot as i64)?.f_zero_()?;
+        for store in self.keys.iter().chain(&self.values).filter(|store| slot < store.slots) {
+            let _ = store.row(slot, store.capacity)?.f_zero_()?;
         }
         Ok(())
     }
@@ -130,8 +160,8 @@ impl KvCache {
         self.kept.forget(conversation);
         let Some(rest) = room.checked_sub(ids.len()) else { return Ok(()) };
         self.kept.shrink(rest);
-        let copy = |store: &Tensor| -> Result<Tensor> {
-            let part = store.f_select(0, slot as i64)?.f_narrow(1, 0, ids.len() as i64)?;
+        let copy = |store: &Store| -> Result<Tensor> {
+            let part = store.row(slot, ids.len())?;
             let mut copied = Tensor::f_empty(part.size(), (part.kind(), part.device()))?;
             copied.f_copy_(&part)?;
             Ok(copied)
@@ -146,105 +176,63 @@ impl KvCache {
         Ok(())
     }
 
-    /// Copies the keys and values that a row has from an earlier turn to its slot.
-    pub(super) fn restore(&mut self, Restored { slot, tokens, layers }: &Restored) -> Result<()> {
+    /// Copies the first `tokens` keys and values that a row has from an earlier turn to its slot.
+    pub(super) fn restore(&mut self, slot: usize, tokens: usize, layers: &KeptLayers) -> Result<()> {
         let stores = self.keys.iter().zip(&self.values);
-        for ((keys, values), (kept_keys, kept_values)) in stores.zip(layers.iter()) {
+        for ((keys, values), (kept_keys, kept_values)) in stores.zip(layers) {
             for (store, kept) in [(keys, kept_keys), (values, kept_values)] {
-                let tokens = *tokens as i64;
-                let mut place = store.f_select(0, *slot as i64)?.f_narrow(1, 0, tokens)?;
-                place.f_copy_(&kept.f_narrow(1, 0, tokens)?)?;
+                store.row(slot, tokens)?.f_copy_(&kept.f_narrow(0, 0, tokens as i64)?)?;
             }
         }
         Ok(())
     }
 
-    /// Stores the keys and values, each `[rows * time, kv_heads, head_dim]`, of
-    /// the tokens from `start` on in `slots`, `[rows]`.
-    pub(super) fn store(
-        &mut self,
-        layer: usize,
-        slots: &Tensor,
-        start: i64,
-        key: &Tensor,
-        value: &Tensor,
-    ) -> Result<()> {
-        for (store, new) in [(&self.keys[layer], key), (&self.values[layer], value)] {
-            let new = new.f_unflatten(0, [slots.size()[0], -1])?.f_transpose(1, 2)?;
-            let _ = store.f_narrow(2, start, new.size()[2])?.f_index_copy_(0, slots, &new)?;
+    /// The place of a token of a slot, by its position.
+    pub(super) fn place(&self, slot: usize, position: usize) -> i64 {
+        (slot * self.capacity + position) as i64
+    }
+
+    /// The place that belongs to no slot.
+    pub(super) fn spare_place(&self) -> i64 {
+        self.place(self.slots, 0)
+    }
+
+    /// Writes the keys and values of tokens, each `[tokens, kv_heads, head_dim]`, to `places`, `[tokens]`.
+    pub(super) fn write(&mut self, layer: usize, places: &Tensor, key: &Tensor, value: &Tensor) -> Result<()> {
+        for (store, new) in [(&mut self.keys[layer], key), (&mut self.values[layer], value)] {
+            let _ = store.places.f_index_copy_(0, places, new)?;
         }
         Ok(())
     }
 
-    /// The keys and values of the first `tokens` tokens in `slots`, `[rows]`:
-    /// each `[rows, kv_heads, tokens, head_dim]`.
-    pub(super) fn gather(&self, layer: usize, slots: &Tensor, tokens: i64) -> Result<(Tensor, Tensor)> {
-        let part = |store: &Tensor| store.f_narrow(2, 0, tokens)?.f_index_select(0, slots);
-        Ok((part(&self.keys[layer])?, part(&self.values[layer])?))
+    /// All keys and values of a layer.
+    pub(super) fn stored(&self, layer: usize) -> Stored<'_> {
+        Stored { keys: &self.keys[layer].places, values: &self.values[layer].places }
     }
 
-    /// Where the next key of each row goes: for slots `0..rows`, whose next
-    /// positions are `positions`, `[rows]`. Gives `[rows * kv_heads]`.
-    pub(super) fn places(&self, positions: &Tensor) -> Result<Tensor> {
-        let (heads, capacity) = (positions.size()[0] * self.kv_heads, self.capacity as i64);
-        let first = arange(0, heads * capacity, capacity, positions.device())?;
-        Ok(first.f_unflatten(0, [-1, self.kv_heads])?.f_add(&positions.f_unsqueeze(1)?)?.f_flatten(0, 1)?)
+    /// The keys and values of the first `tokens` tokens of a slot, each `[1, kv_heads, tokens, head_dim]`.
+    pub(super) fn row(&self, layer: usize, slot: usize, tokens: usize) -> Result<[Tensor; 2]> {
+        let part = |store: &Store| Ok::<_, PolicyError>(store.row(slot, tokens)?.f_transpose(0, 1)?.f_unsqueeze(0)?);
+        Ok([part(&self.keys[layer])?, part(&self.values[layer])?])
     }
 
-    /// Stores one key and value of each row, each `[rows, kv_heads, head_dim]`,
-    /// at `places`.
-    pub(super) fn append(&mut self, layer: usize, places: &Tensor, key: &Tensor, value: &Tensor) -> Result<()> {
-        for (store, new) in [(&self.keys[layer], key), (&self.values[layer], value)] {
-            let _ = store.f_flatten(0, 2)?.f_index_copy_(0, places, &new.f_flatten(0, 1)?)?;
-        }
-        Ok(())
-    }
-
-    /// The keys and values of the first `tokens` positions in `rows` slots from
-    /// `first` on, each `[rows * kv_heads, tokens, head_dim]`.
-    pub(super) fn read(&self, layer: usize, first: i64, rows: i64, tokens: i64) -> Result<(Tensor, Tensor)> {
-        let heads = [first, rows].map(|slots| slots * self.kv_heads);
-        let part = |x: &Tensor| x.f_flatten(0, 1)?.f_narrow(0, heads[0], heads[1])?.f_narrow(1, 0, tokens);
-        Ok((part(&self.keys[layer])?, part(&self.values[layer])?))
-    }
-
-    /// Pairs of slots on the device, each side `[pairs]`.
-    pub(super) fn pairs(pairs: &[(usize, usize)], device: Device) -> Result<(Tensor, Tensor)> {
-        let side = |pick: fn(&(usize, usize)) -> usize| -> Result<Tensor> {
-            let slots: Vec<i64> = pairs.iter().map(|pair| pick(pair) as i64).collect();
-            Ok(Tensor::f_from_slice(&slots)?.f_to_device(device)?)
-        };
-        Ok((side(|pair| pair.0)?, side(|pair| pair.1)?))
-    }
-
-    /// Copies the first `tokens` positions of slots to others, all at once:
-    /// pairs of (from, to).
-    pub(super) fn copy(&mut self, pairs: &[(usize, usize)], tokens: usize) -> Result<()> {
-        if pairs.is_empty() || tokens == 0 {
-            return Ok(());
-        }
-        let (from, to) = Self::pairs(pairs, self.keys[0].device())?;
-        (0..self.keys.len()).try_for_each(|layer| self.copy_layer(layer, &from, &to, tokens))
-    }
-
-    /// [`copy`](Self::copy) in one layer.
+    /// Copies the first `tokens` tokens of some slots to others, `[slots]` each, in one layer.
     pub(super) fn copy_layer(&mut self, layer: usize, from: &Tensor, to: &Tensor, tokens: usize) -> Result<()> {
         for store in [&self.keys[layer], &self.values[layer]] {
-            let mut part = store.f_narrow(2, 0, tokens as i64)?;
+            let mut part = store.by_slot()?.f_narrow(1, 0, tokens as i64)?;
             let moved = part.f_index_select(0, from)?;
             let _ = part.f_index_copy_(0, to, &moved)?;
         }
         Ok(())
     }
-}
 
-/// The replacement of `old`, with this many slots and tokens. It is filled with
-/// zeros, as masked places are still multiplied by a weight of 0, and 0 times
-/// NaN is NaN.
-fn zeros_for(old: &Tensor, slots: usize, capacity: usize) -> Result<Tensor> {
-    let [_, heads, _, width] = <[i64; 4]>::try_from(old.size()).unwrap_or_default();
-    Tensor::f_zeros([slots as i64, heads, capacity as i64, width], (old.kind(), old.device()))
-        .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))
+    /// Copies the first `tokens` tokens of a slot to another.
+    pub(super) fn move_row(&mut self, from: usize, to: usize, tokens: usize) -> Result<()> {
+        for store in self.keys.iter().chain(&self.values) {
+            store.row(to, tokens)?.f_copy_(&store.row(from, tokens)?)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -258,7 +246,7 @@ mod tests {
         let mut cache = KvCache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
         cache.reserve(2, 64).unwrap();
         for store in cache.keys.iter_mut().chain(&mut cache.values) {
-            let _ = store.fill_(3.0);
+            let _ = store.places.fill_(3.0);
         }
         // The state after memory ran out behind the first layer's keys.
         let (keys, values) = (cache.keys.split_off(1), std::mem::take(&mut cache.values));
@@ -268,10 +256,11 @@ mod tests {
         (cache.slots, cache.capacity) = (2, 64);
         cache.grow(3, 128).unwrap();
         for store in cache.keys.iter().chain(&cache.values) {
-            assert_eq!(store.size(), [3, 2, 128, 8]);
-            assert_eq!(store.narrow(0, 0, 2).narrow(2, 0, 64).min().double_value(&[]), 3.0);
+            let slots = store.by_slot().unwrap();
+            assert_eq!((slots.size(), store.places.size()[0]), (vec![3, 128, 2, 8], 3 * 128 + 1));
+            assert_eq!(slots.narrow(0, 0, 2).narrow(1, 0, 64).min().double_value(&[]), 3.0);
             // The rest is zeros.
-            assert_eq!(store.sum(Kind::Double).double_value(&[]), 3.0 * f64::from(2 * 2 * 64 * 8));
+            assert_eq!(store.places.sum(Kind::Double).double_value(&[]), 3.0 * f64::from(2 * 2 * 64 * 8));
         }
     }
 }

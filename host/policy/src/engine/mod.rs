@@ -8,6 +8,8 @@
 //! conversation computes only what is new in its prompt: the keys and values of earlier turns are kept beside those of
 //! the rows under way, if there is room.
 
+mod graphs;
+mod inputs;
 mod kept;
 mod kv_cache;
 pub mod kv_cache_growth;
@@ -19,6 +21,7 @@ mod row;
 mod sampler;
 mod scheduler;
 mod slots;
+mod truncation;
 
 pub use request::{Drawn, EngineConfig, EngineStep, Finished, Request};
 
@@ -27,10 +30,13 @@ use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::out_of_memory::Phase;
 use gavel_data::FinishReason;
+use graphs::{Computed, Graphs};
+use inputs::HostInputs;
 use kept::Kept;
 use kv_cache::KvCache;
+use prefill::{Prefill, Restored};
 use row::Row;
-use sampler::Sampler;
+use sampler::{Form, Pick, Sampler, picks};
 use scheduler::Scheduler;
 use slots::Slots;
 use tch::{Device, Kind};
@@ -43,6 +49,8 @@ pub struct Engine {
     device: Device,
     scheduler: Scheduler,
     sampler: Sampler,
+    /// Where steps without prompts can be repeated.
+    graphs: Option<Graphs>,
     prefilled: u64,
 }
 
@@ -61,6 +69,7 @@ impl Engine {
             device,
             scheduler: Scheduler::new(&config, Slots::new(cache)),
             sampler: Sampler::new(model.config().vocab_size, device),
+            graphs: Graphs::on(device, kind),
             config,
             prefilled: 0,
         })
@@ -157,16 +166,12 @@ impl Engine {
         self.scheduler.restart_stale()?;
         self.scheduler.preempt()?;
         let prefill = self.scheduler.admit();
-        let (version, slots) = (self.scheduler.version, &mut self.scheduler.slots);
-        slots.reserve()?;
-        let phase = Phase::Rollout { rows: slots.rows.len(), prompts: prefill.tokens() };
-        for restored in &prefill.restored {
-            slots.cache.restore(restored).map_err(|error| error.during(phase))?;
-        }
-        self.prefilled += prefill.tokens() as u64;
-        let logits = pass::run(model, &mut slots.cache, &slots.rows, &prefill).map_err(|error| error.during(phase))?;
-        let Some(logits) = logits else { return Ok(EngineStep::default()) };
-        let picks = self.sampler.sample(&slots.rows, &logits).map_err(|error| error.during(phase))?;
+        let version = self.scheduler.version;
+        self.scheduler.slots.reserve()?;
+        let phase = Phase::Rollout { rows: self.scheduler.slots.rows.len(), prompts: prefill.tokens() };
+        let picks = self.compute(model, &prefill).map_err(|error| error.during(phase))?;
+        let Some(picks) = picks else { return Ok(EngineStep::default()) };
+        let slots = &mut self.scheduler.slots;
         let picked = slots.rows.iter().zip(&picks);
         let broken: Vec<&Row> = picked.filter(|(_, pick)| !pick.logprob.is_finite()).map(|(row, _)| row).collect();
         if let Some(first) = broken.first() {
@@ -186,5 +191,32 @@ impl Engine {
         let ended = slots.remove(|row| row.finish_reason().is_some())?;
         let finish = |row: Row| row.finish_reason().map(|reason| row.finish(reason));
         Ok(EngineStep { drawn, finished: ended.into_iter().filter_map(finish).collect() })
+    }
+    /// Computes `prefill` and draws a token for each row; `None` without rows.
+    fn compute(&mut self, model: &Model, prefill: &Prefill) -> Result<Option<Vec<Pick>>> {
+        let slots = &mut self.scheduler.slots;
+        let vocab = self.model.vocab_size;
+        let form = Form::of(&slots.rows, vocab);
+        let graphs = self.graphs.as_mut().filter(|graphs| graphs.is_usable());
+        let (inputs, computed) = match graphs.filter(|_| prefill.is_empty() && !slots.rows.is_empty()) {
+            Some(graphs) => graphs.step(model, slots, form)?,
+            None => {
+                for Restored { row, tokens, layers } in &prefill.restored {
+                    slots.cache.restore(slots.slot(*row), *tokens, layers)?;
+                }
+                self.prefilled += prefill.tokens() as u64;
+                let inputs = HostInputs::new(slots, prefill, slots.rows.len(), vocab).send(self.device)?;
+                let Some(logits) = pass::run(model, slots, &inputs, prefill)? else { return Ok(None) };
+                (inputs, Computed::Logits(logits))
+            }
+        };
+        let rows = &slots.rows;
+        match computed {
+            Computed::Logits(logits) => self.sampler.sample(rows, &logits, &inputs, form).map(Some),
+            Computed::Tokens(draw) => {
+                let drawn = picks(&draw)?.into_iter().take(rows.len());
+                Ok(Some(drawn.map(|(token, logprob)| Pick { token, logprob, top: Vec::new() }).collect()))
+            }
+        }
     }
 }

@@ -1,152 +1,120 @@
-//! Attention of the rows that decode: one query each.
-//!
-//! A product over many slots reads as many positions as the longest row in them
-//! has. Long rows are in the first slots (`slots.rs`), and the slots are
-//! divided into shares, so that short rows do not pay for long ones.
+//! Attention of the rows that decode: one query each, to as many keys as the row has.
 
+use super::inputs::StepInputs;
 use super::kv_cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::layer::Projected;
+use crate::fast_paths::{FastPath, is_usable, random_like};
 use crate::mask::StepMasks;
-use crate::memory::kv_bytes_per_layer;
 use crate::model::Model;
-use gavel_torch::scalar::ScalarOperations;
-use std::ops::Range;
+use gavel_torch::attention::{FlashRows, Scoring, Stored, attend_last, flash};
+use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Device, Kind, Tensor};
 
-/// The largest number of shares that the slots are divided into.
-const SHARES: usize = 4;
-
-/// One token of each of the first slots.
-pub(super) struct NextTokens {
-    /// Where their keys go.
-    places: Tensor,
-    shares: Vec<Share>,
-}
-
-/// Neighbouring slots.
-struct Share {
-    first: i64,
-    rows: i64,
-    /// Positions in use by the longest row, its next token included.
-    longest: i64,
-    masks: StepMasks,
+/// The next token of each row, whose keys and values are stored.
+pub(super) enum NextTokens {
+    /// On the CPU.
+    Own {
+        /// `[rows]`: the place of each row's first key.
+        starts: Tensor,
+        /// `[rows]`: how many it has.
+        lengths: Tensor,
+    },
+    /// On a GPU, where flash attention can be used.
+    Flash(FlashRows),
+    /// Elsewhere: by masks over as many keys as the longest row has.
+    Masked {
+        /// `[rows * longest]`: the place of each key.
+        places: Tensor,
+        masks: StepMasks,
+    },
 }
 
 impl NextTokens {
-    /// The next tokens at `positions`, `[rows]`; `on_device` has the same numbers on the device.
-    pub(super) fn new(model: &Model, cache: &KvCache, positions: &[i64], on_device: Tensor) -> Result<Self> {
-        let worth = worth(model.config(), model.kind(), model.device());
-        let scores = if is_half(model.kind()) { Kind::Float } else { model.kind() };
-        let share = |slots: Range<usize>| -> Result<Share> {
-            let longest = longest(&positions[slots.clone()]);
-            let (first, rows) = (slots.start as i64, slots.len() as i64);
-            let ragged = positions[slots].iter().any(|position| position + 1 != longest);
-            let masks = StepMasks::new(model.config(), &on_device.f_narrow(0, first, rows)?, longest, ragged, scores)?;
-            Ok(Share { first, rows, longest, masks })
-        };
-        Ok(Self {
-            places: cache.places(&on_device)?,
-            shares: divided(positions, worth).into_iter().map(share).collect::<Result<_>>()?,
-        })
-    }
-
-    /// Stores the keys and values, and attends to all of each row: `[rows,
-    /// query_width]`.
-    pub(super) fn attend(&self, model: &Model, cache: &mut KvCache, layer: usize, own: &Projected) -> Result<Tensor> {
-        let config = model.config();
-        cache.append(layer, &self.places, &own.key, &own.value)?;
-        let query = match is_half(own.query.kind()) {
-            // The scores are scaled instead, which does not round them.
-            true => own.query.shallow_clone(),
-            false => own.query.try_mul(scale(config))?,
-        };
-        let attended = |share: &Share| share.attend(config, cache, layer, &query);
-        match self.shares.as_slice() {
-            [all] => attended(all),
-            shares => Ok(Tensor::f_cat(&shares.iter().map(attended).collect::<Result<Vec<_>>>()?, 0)?),
+    pub(super) fn new(model: &Model, cache: &KvCache, inputs: &StepInputs) -> Result<Self> {
+        let (starts, lengths) = (inputs.starts()?, inputs.lengths()?);
+        if model.device() == Device::Cpu {
+            return Ok(Self::Own { starts, lengths });
         }
-    }
-}
-
-impl Share {
-    fn attend(&self, config: &ModelConfig, cache: &KvCache, layer: usize, query: &Tensor) -> Result<Tensor> {
-        let heads = [config.num_key_value_heads, config.num_attention_heads / config.num_key_value_heads];
-        let (keys, values) = cache.read(layer, self.first, self.rows, self.longest)?;
-        // One query a row: plain batched products are about three times faster than fused attention
-        // on the CPU. The query heads of a group are the rows of one product.
-        let query = query.f_narrow(0, self.first, self.rows)?.f_reshape([self.rows * heads[0], heads[1], -1])?;
-        let keys = keys.f_transpose(1, 2)?;
-        let mut scores = match is_half(query.kind()) {
-            true => wide_scores(&query, &keys, scale(config))?,
-            false => query.f_bmm(&keys)?,
-        };
-        if let Some(mask) = self.masks.of(config, layer) {
-            let _ = scores.f_view([self.rows, -1, self.longest])?.f_add_(mask)?;
+        if can_flash(model.config(), model.kind(), model.device()) {
+            return Self::flash(&starts, &lengths, inputs.longest);
         }
-        scores = scores.f_softmax(-1, None)?.f_to_kind(values.kind())?;
-        Ok(scores.f_bmm(&values)?.f_view([self.rows, -1])?)
+        Self::masked(model.config(), [&starts, &lengths], inputs.longest, cache.spare_place(), model.kind())
     }
-}
 
-/// The scores, in 32 bits, of queries and keys of 16 bits, as fused attention
-/// in training computes them. Rounded to 16 bits, a score of 50 would be off by
-/// a tenth, and the log-probability with it.
-fn wide_scores(query: &Tensor, keys: &Tensor, scale: f64) -> Result<Tensor> {
-    let mut scores = match query.device().is_cuda() {
-        true => query.f_bmm_dtype(keys, Kind::Float)?,
-        // On the CPU, both factors and the product have one kind.
-        false => query.f_to_kind(Kind::Float)?.f_bmm(&keys.f_to_kind(Kind::Float)?)?,
-    };
-    scores.try_mul_(scale)?;
-    Ok(scores)
-}
+    fn flash(starts: &Tensor, lengths: &Tensor, longest: i64) -> Result<Self> {
+        let rows = starts.size()[0];
+        let int = |x: &Tensor| x.f_to_kind(Kind::Int);
+        Ok(Self::Flash(FlashRows {
+            first_queries: int(&arange(0, rows + 1, 1, starts.device())?)?,
+            starts: int(&Tensor::f_cat(&[starts, &starts.f_narrow(0, 0, 1)?], 0)?)?,
+            lengths: int(lengths)?,
+            most_queries: 1,
+            most_keys: longest,
+        }))
+    }
 
-/// The factor of the scores.
-fn scale(config: &ModelConfig) -> f64 {
-    (config.head_dim as f64).sqrt().recip()
-}
+    /// `last` is the last place that there is.
+    fn masked(
+        config: &ModelConfig,
+        [starts, lengths]: [&Tensor; 2],
+        longest: i64,
+        last: i64,
+        kind: Kind,
+    ) -> Result<Self> {
+        let places = starts.f_unsqueeze(1)?.f_add(&arange(0, longest, 1, starts.device())?)?;
+        let places = places.f_flatten(0, 1)?.try_clamp_max(last)?;
+        Ok(Self::Masked { places, masks: StepMasks::new(config, lengths, longest, kind)? })
+    }
 
-fn is_half(kind: Kind) -> bool {
-    matches!(kind, Kind::BFloat16 | Kind::Half)
-}
-
-/// The shares of `rows` slots that come after that of `slot`.
-pub(super) fn shares_after(slot: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
-    let size = rows.div_ceil(SHARES);
-    ((slot / size + 1) * size..rows).step_by(size).map(move |start| start..rows.min(start + size))
-}
-
-/// The shares of slots with these positions. Neighbouring shares are merged if
-/// keeping them apart saves fewer than `worth` positions.
-fn divided(positions: &[i64], worth: i64) -> Vec<Range<usize>> {
-    let size = positions.len().div_ceil(SHARES);
-    let read = |share: Range<usize>| longest(&positions[share.clone()]) * share.len() as i64;
-    let mut shares: Vec<Range<usize>> = Vec::new();
-    for start in (0..positions.len()).step_by(size) {
-        let share = start..positions.len().min(start + size);
-        match shares.last_mut() {
-            Some(last) if read(last.start..share.end) - read(last.clone()) - read(share.clone()) <= worth => {
-                last.end = share.end;
+    /// Attends to all keys of each row; gives `[rows, query_width]`. `query` is `[rows, heads, head_dim]`.
+    pub(super) fn attend(&self, config: &ModelConfig, stored: Stored, layer: usize, query: &Tensor) -> Result<Tensor> {
+        let scoring = Scoring { scale: (config.head_dim as f64).sqrt().recip(), window: config.window(layer) };
+        let attended = match self {
+            Self::Own { starts, lengths } => attend_last(query, stored, [starts, lengths], scoring)?,
+            Self::Flash(rows) => flash(query, stored, rows, scoring)?,
+            Self::Masked { places, masks } => {
+                let part = |x: &Tensor| -> Result<Tensor> {
+                    Ok(x.f_index_select(0, places)?.f_unflatten(0, [query.size()[0], -1])?.f_transpose(1, 2)?)
+                };
+                let (keys, values, scale) = (part(stored.keys)?, part(stored.values)?, Some(scoring.scale));
+                // The query heads that share keys are the queries of one head.
+                let query = query.f_unflatten(1, [config.num_key_value_heads, -1])?;
+                let mask = Some(masks.of(config, layer));
+                Tensor::f_scaled_dot_product_attention(&query, &keys, &values, mask, 0.0, false, scale, false)?
             }
-            _ => shares.push(share),
-        }
+        };
+        Ok(attended.f_flatten(1, -1)?)
     }
-    shares
 }
 
-/// The number of positions of a layer that can be read in the time that one
-/// more share costs. A share costs some operations: on a GPU as much as reading
-/// 32 MiB, on a CPU as much as reading 64 KiB.
-fn worth(config: &ModelConfig, kind: Kind, device: Device) -> i64 {
-    let bytes = if device.is_cuda() { 32 << 20 } else { 64 << 10 };
-    bytes / kv_bytes_per_layer(config, kind) as i64
-}
-
-/// Positions in use, with the next token.
-fn longest(positions: &[i64]) -> i64 {
-    positions.iter().max().copied().unwrap_or_default() + 1
+/// Whether flash attention gives what attention with masks gives on this device.
+fn can_flash(config: &ModelConfig, kind: Kind, device: Device) -> bool {
+    let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
+    let is_half = matches!(kind, Kind::BFloat16 | Kind::Half);
+    let shapes = [heads, kv_heads, width, config.window_size().unwrap_or(0)];
+    is_half
+        && is_usable(FastPath::FlashDecoding, device, kind, &shapes, || {
+            // Rows that are not neighbours, one with a single token.
+            let (starts, lengths) = (Tensor::f_from_slice(&[300i64, 5, 0])?, Tensor::f_from_slice(&[700i64, 129, 1])?);
+            let (starts, lengths) = (starts.f_to_device(device)?, lengths.f_to_device(device)?);
+            let random = |shape: &[i64], seed| random_like(shape, seed, kind, device);
+            let (keys, values) = (random(&[1000, kv_heads, width], 1)?, random(&[1000, kv_heads, width], 2)?);
+            let (query, stored) = (random(&[3, heads, width], 3)?, Stored { keys: &keys, values: &values });
+            let [flash, masked] = [
+                NextTokens::flash(&starts, &lengths, 700)?,
+                NextTokens::masked(config, [&starts, &lengths], 700, 999, kind)?,
+            ];
+            // One layer without a window and one with it, as far as there are.
+            let has_window = |layer: &usize| config.window(*layer).is_some();
+            let mut layers = 0..config.num_hidden_layers as usize;
+            let of_each = [layers.clone().find(|layer| !has_window(layer)), layers.find(has_window)];
+            let attended = |how: &NextTokens| -> Result<Tensor> {
+                let each = of_each.into_iter().flatten().map(|layer| how.attend(config, stored, layer, &query));
+                Ok(Tensor::f_cat(&each.collect::<Result<Vec<_>>>()?, 0)?)
+            };
+            Ok([attended(&flash)?, attended(&masked)?])
+        })
 }
 
 #[cfg(test)]
@@ -154,20 +122,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_divided_where_it_saves_enough() {
-        assert_eq!(divided(&[9; 16], 0), vec![0..16; 1]);
-        assert_eq!(divided(&[90, 80, 50, 70, 20, 10, 10, 10], 0), [0..2, 2..4, 4..6, 6..8]);
-        assert_eq!(divided(&[90, 80, 50, 70, 20, 10, 10, 10], 60), [0..4, 4..8]);
-        // A long row at the end; it moves to the front when others leave.
-        assert_eq!(divided(&[50, 45, 10, 70], 5), [0..2, 2..3, 3..4]);
-        assert_eq!(divided(&[5, 4, 3, 2, 1], 0), [0..2, 2..4, 4..5]);
-    }
-
-    #[test]
-    fn later_shares_are_those_behind_the_slot() {
-        assert_eq!(shares_after(1, 10).collect::<Vec<_>>(), [3..6, 6..9, 9..10]);
-        assert!(shares_after(8, 10).eq(std::iter::once(9..10)));
-        assert!(shares_after(9, 10).next().is_none());
-        assert!(shares_after(0, 1).next().is_none());
+    fn masks_and_lengths_give_the_same_attention() {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,"use_sliding_window":true,"sliding_window":5,"max_window_layers":1}"#;
+        let config: ModelConfig = serde_json::from_str(json).unwrap();
+        assert_eq!([config.window(0), config.window(1)], [None, Some(5)]);
+        let [starts, lengths] = [[20i64, 0, 64, 99], [9, 1, 30, 1]].map(|numbers| Tensor::from_slice(&numbers));
+        for (kind, tolerance) in [(Kind::Float, 2e-6), (Kind::BFloat16, 1e-2)] {
+            let random = |shape: &[i64], seed| random_like(shape, seed, kind, Device::Cpu).unwrap();
+            let (keys, values) = (random(&[100, 2, 8], 1), random(&[100, 2, 8], 2));
+            let (query, stored) = (random(&[4, 4, 8], 3), Stored { keys: &keys, values: &values });
+            let own = NextTokens::Own { starts: starts.shallow_clone(), lengths: lengths.shallow_clone() };
+            let masked = NextTokens::masked(&config, [&starts, &lengths], 30, 99, kind).unwrap();
+            for layer in 0..2 {
+                let [own, masked] = [&own, &masked].map(|how| how.attend(&config, stored, layer, &query).unwrap());
+                assert_eq!((own.size(), masked.size()), (vec![4, 32], vec![4, 32]));
+                let difference = (own - masked).abs().max().double_value(&[]);
+                assert!(difference < tolerance, "{kind:?}, layer {layer}: {difference}");
+            }
+        }
     }
 }

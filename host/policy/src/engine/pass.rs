@@ -2,62 +2,63 @@
 //! next token of every row and parts of prompts go through the layers together,
 //! so that weights are read once. Only attention treats them differently.
 
+use super::inputs::StepInputs;
 use super::kv_cache::KvCache;
 use super::next_tokens::NextTokens;
 use super::prefill::{Prefill, PrefillPart};
-use super::row::Row;
+use super::slots::Slots;
 use crate::attention::{attend, attention};
 use crate::error::Result;
 use crate::layer::Projected;
 use crate::mask::Masks;
 use crate::model::Model;
-use tch::{Device, Tensor};
+use tch::Tensor;
 
-/// Feeds each of `rows`, which are in the first slots, its last token, and
-/// gives the logits of the next, `[rows, vocab]`; `None` without rows. The
-/// cache of `prefill` is computed first, so that `rows` may include a row whose
-/// prompt it completes.
-pub(super) fn run(model: &Model, cache: &mut KvCache, rows: &[Row], prefill: &Prefill) -> Result<Option<Tensor>> {
-    let (config, device) = (model.config(), model.device());
-    let parts = &prefill.parts;
-    let positions: Vec<i64> = rows.iter().map(|row| row.tokens() as i64 - 1).collect();
-    // One transfer for both.
-    let ids = rows.iter().map(Row::last_token).chain(parts.iter().flat_map(|part| part.ids.iter().copied()));
-    let at = positions.iter().copied().chain(parts.iter().flat_map(PrefillPart::positions));
-    let inputs: Vec<i64> = ids.chain(at).collect();
-    let inputs = Tensor::f_from_slice(&inputs)?.f_to_device(device)?.f_view([2, -1])?;
-    let rotation = model.rotary.at(&inputs.f_select(0, 1)?)?;
-    let count = rows.len() as i64;
-    let next = match rows {
-        [] => None,
-        _ => Some(NextTokens::new(model, cache, &positions, inputs.f_select(0, 1)?.f_narrow(0, 0, count)?)?),
-    };
-    let parts = parts.iter().map(|part| DevicePart::new(model, part)).collect::<Result<Vec<_>>>()?;
-    let copies = Copies::new(prefill, device)?;
-    let mut x = model.embed(&inputs.f_select(0, 0)?)?;
+/// Feeds each of the rows that decode its last token, and gives the logits of the next, `[rows, vocab]`; `None` without
+/// rows. The cache of `prefill` is computed first, so that the rows may include one whose prompt it completes.
+pub(super) fn run(model: &Model, slots: &mut Slots, inputs: &StepInputs, prefill: &Prefill) -> Result<Option<Tensor>> {
+    let parts = prefill.parts.iter().map(|part| Part::new(model, slots, part)).collect::<Result<Vec<_>>>()?;
+    let copies = inputs.copies()?.map(|[from, to]| Copies { from, to, tokens: prefill.copied });
+    logits(model, &mut slots.cache, inputs, &parts, copies.as_ref())
+}
+
+/// The same without prompts. Nothing of it comes from the host, so that its operations can be recorded.
+pub(super) fn decode(model: &Model, cache: &mut KvCache, inputs: &StepInputs) -> Result<Option<Tensor>> {
+    logits(model, cache, inputs, &[], None)
+}
+
+fn logits(
+    model: &Model,
+    cache: &mut KvCache,
+    inputs: &StepInputs,
+    parts: &[Part],
+    copies: Option<&Copies>,
+) -> Result<Option<Tensor>> {
+    let (config, count) = (model.config(), inputs.rows());
+    let rotation = model.rotary.at(&inputs.positions()?)?;
+    let places = inputs.places()?;
+    let next = if count > 0 { Some(NextTokens::new(model, cache, inputs)?) } else { None };
+    let mut sizes = vec![count];
+    sizes.extend(parts.iter().map(|part| part.rows * part.time));
+    let mut x = model.embed(&inputs.ids()?)?;
     for (index, layer) in model.layers.iter().enumerate() {
         let projected = layer.project(config, &x, &rotation)?;
-        let mut sizes = vec![count];
-        sizes.extend(parts.iter().map(|part| part.rows * part.time));
-        let mut pieces = split(projected, &sizes)?.into_iter();
-        let own = pieces.next();
-        let pieces: Vec<Projected> = pieces.collect();
-        for (part, piece) in parts.iter().zip(&pieces) {
-            cache.store(index, &part.slots, part.start, &piece.key, &piece.value)?;
-        }
-        if let Some(Copies { from, to, tokens }) = &copies {
+        cache.write(index, &places, &projected.key, &projected.value)?;
+        if let Some(Copies { from, to, tokens }) = copies {
             cache.copy_layer(index, from, to, *tokens)?;
         }
+        let mut pieces = split(projected, &sizes)?.into_iter();
+        let own = pieces.next();
         let mut attended = Vec::new();
         if let (Some(next), Some(own)) = (&next, own) {
-            attended.push(next.attend(model, cache, index, &own)?);
+            attended.push(next.attend(config, cache.stored(index), index, &own.query)?);
         }
         if index + 1 == model.layers.len() {
             // Prompts are not needed after the last layer's keys and values.
             x = x.f_narrow(0, 0, count)?;
         } else {
-            for (part, piece) in parts.iter().zip(&pieces) {
-                attended.push(part.attend(model, cache, index, piece)?);
+            for (part, piece) in parts.iter().zip(pieces) {
+                attended.push(part.attend(model, cache, index, &piece)?);
             }
         }
         x = match attended.as_slice() {
@@ -83,28 +84,28 @@ fn split(whole: Projected, sizes: &[i64]) -> Result<Vec<Projected>> {
     Ok(pieces.map(|((query, key), value)| Projected { query, key, value }).collect())
 }
 
-/// A [`PrefillPart`] on the device.
-struct DevicePart {
+/// A [`PrefillPart`] and its masks.
+struct Part {
     rows: i64,
     time: i64,
-    start: i64,
-    /// `[rows]`
-    slots: Tensor,
     masks: Masks,
+    /// The slot of its row, and the tokens of the row up to its end, if it does not begin with the row. Then it has one
+    /// row.
+    continued: Option<(usize, usize)>,
 }
 
-impl DevicePart {
-    fn new(model: &Model, part: &PrefillPart) -> Result<Self> {
-        let (start, time) = (part.start as i64, part.time as i64);
+impl Part {
+    fn new(model: &Model, slots: &Slots, part: &PrefillPart) -> Result<Self> {
+        let (start, time, device) = (part.start as i64, part.time as i64, model.device());
+        let row = part.rows.first().filter(|_| start > 0);
         Ok(Self {
-            rows: part.slots.len() as i64,
+            rows: part.rows.len() as i64,
             time,
-            start,
-            slots: Tensor::f_from_slice(&part.slots)?.f_to_device(model.device())?,
-            masks: match start {
-                0 => Masks::new(model.config(), time, model.device())?,
-                _ => Masks::continued(model.config(), start, time, model.device())?,
+            masks: match row {
+                None => Masks::new(model.config(), time, device)?,
+                Some(_) => Masks::continued(model.config(), start, time, device)?,
             },
+            continued: row.map(|&row| (slots.slot(row), part.start + part.time)),
         })
     }
 
@@ -112,28 +113,16 @@ impl DevicePart {
     /// query_width]`.
     fn attend(&self, model: &Model, cache: &KvCache, layer: usize, own: &Projected) -> Result<Tensor> {
         let mask = self.masks.of(model.config(), layer);
-        if self.start == 0 {
-            return attend(own, self.rows, mask);
-        }
-        let (keys, values) = cache.gather(layer, &self.slots, self.start + self.time)?;
-        let query = own.query.f_unflatten(0, [self.rows, -1])?.f_transpose(1, 2)?;
+        let Some((slot, tokens)) = self.continued else { return attend(own, self.rows, mask) };
+        let [keys, values] = cache.row(layer, slot, tokens)?;
+        let query = own.query.f_unsqueeze(0)?.f_transpose(1, 2)?;
         attention(&query, &keys, &values, mask)
     }
 }
 
-/// The copies of a [`Prefill`] on the device.
+/// The slots that copy prompts, as many of their tokens.
 struct Copies {
     from: Tensor,
     to: Tensor,
     tokens: usize,
-}
-
-impl Copies {
-    fn new(prefill: &Prefill, device: Device) -> Result<Option<Self>> {
-        if prefill.copies.is_empty() {
-            return Ok(None);
-        }
-        let (from, to) = KvCache::pairs(&prefill.copies, device)?;
-        Ok(Some(Self { from, to, tokens: prefill.copied }))
-    }
 }

@@ -1,14 +1,16 @@
 //! The parts of prompts that a step computes, beside the next tokens of the
-//! rows whose prompts are computed.
+//! rows whose prompts are computed. Rows are named by their number among those under
+//! way.
 
 use super::kept::KeptLayers;
 use super::row::Row;
+use std::iter::repeat_n;
 
 /// The parts of prompts that a step computes.
 #[derive(Default)]
 pub(super) struct Prefill {
     pub(super) parts: Vec<PrefillPart>,
-    /// Slots that copy the prompt of another slot, computed in this pass or
+    /// Rows that copy the prompt of another row, computed in this pass or
     /// before: pairs of (from, to).
     pub(super) copies: Vec<(usize, usize)>,
     /// The longest of these prompts, in tokens.
@@ -20,43 +22,46 @@ pub(super) struct Prefill {
 
 /// The first `tokens` tokens of a row, which an earlier turn computed.
 pub(super) struct Restored {
-    pub(super) slot: usize,
+    pub(super) row: usize,
     pub(super) tokens: usize,
     pub(super) layers: KeptLayers,
 }
 
 impl Prefill {
+    /// Whether there is nothing to compute.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.copies.is_empty() && self.restored.is_empty()
+    }
+
     /// The tokens that are computed, padding included.
     pub(super) fn tokens(&self) -> usize {
         self.parts.iter().map(|part| part.ids.len()).sum()
     }
 }
 
-/// The tokens from `start` on of some rows, padded on the right. The places of
-/// padding in the cache are overwritten as the rows grow.
+/// The tokens from `start` on of some rows, padded on the right.
 pub(super) struct PrefillPart {
-    pub(super) slots: Vec<i64>,
+    pub(super) rows: Vec<usize>,
     pub(super) start: usize,
     pub(super) time: usize,
-    /// `[slots * time]`
+    /// `[rows * time]`
     pub(super) ids: Vec<i64>,
 }
 
 impl PrefillPart {
-    /// At most `time` tokens of each row, with its slot.
-    pub(super) fn new<'a>(rows: impl Iterator<Item = (usize, &'a Row)>, start: usize, time: usize) -> Self {
-        let (mut slots, mut ids) = (Vec::new(), Vec::new());
-        for (slot, row) in rows {
-            slots.push(slot as i64);
+    /// At most `time` tokens of each row, which comes with its number.
+    pub(super) fn new<'a>(numbered: impl Iterator<Item = (usize, &'a Row)>, start: usize, time: usize) -> Self {
+        let (mut rows, mut ids) = (Vec::new(), Vec::new());
+        for (number, row) in numbered {
+            rows.push(number);
             ids.extend(row.prefix().skip(start).take(time).map(i64::from));
-            ids.resize(slots.len() * time, 0);
+            ids.resize(rows.len() * time, 0);
         }
-        Self { slots, start, time, ids }
+        Self { rows, start, time, ids }
     }
 
-    /// The positions of `ids`.
-    pub(super) fn positions(&self) -> impl Iterator<Item = i64> {
-        let positions = self.start as i64..(self.start + self.time) as i64;
-        std::iter::repeat_n(positions, self.slots.len()).flatten()
+    /// The row and the position of each of `ids`.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.rows.iter().flat_map(|&row| repeat_n(row, self.time).zip(self.start..))
     }
 }

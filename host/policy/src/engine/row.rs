@@ -8,6 +8,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// back.
 pub(super) struct Row {
     pub(super) request: Request,
+    /// Its slot in the cache. It gets one when it is under way.
+    pub(super) slot: Option<usize>,
     /// The order in which requests came.
     pub(super) arrival: u64,
     /// Equal for rows with the same prompt, and hardly ever for others.
@@ -26,6 +28,7 @@ impl Row {
         request.prompt.hash(&mut hasher);
         Self {
             request,
+            slot: None,
             arrival,
             prompt_hash: hasher.finish(),
             prompt_version: 0,

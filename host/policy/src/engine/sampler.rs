@@ -1,254 +1,317 @@
 //! Draws one token a row from logits, on the device: the inverse of the
 //! cumulative distribution at a given uniform number.
 
+use super::inputs::{BELOW_ONE, StepInputs};
 use super::row::Row;
+use super::truncation::{Depth, truncate};
 use crate::error::Result;
-use crate::sampling::Sampling;
 use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Device, Kind, Tensor};
+
+/// Tokens whose probabilities are summed up together, so that a search adds up such sums and then the probabilities of
+/// one of them, instead of those of the whole vocabulary.
+const BLOCK: i64 = 512;
 
 /// Draws for the rows of an engine.
 pub(super) struct Sampler {
     vocab: i64,
     device: Device,
-    /// The rows that `settings` belong to, by their arrival.
-    rows: Vec<u64>,
-    settings: BatchSettings,
+    seen: Option<Seen>,
 }
 
-/// The settings of a batch of rows, laid out for the device.
-#[derive(Default)]
-struct BatchSettings {
-    penalty: Option<Penalty>,
-    bias: Option<Bias>,
-    /// `[rows, 1]`, 1 for greedy rows; `None` if all are 1.
-    temperature: Option<Tensor>,
-    /// `[rows]`; `None` if no row is greedy.
-    greedy: Option<Tensor>,
-    /// Every row is greedy: nothing is drawn.
-    all_greedy: bool,
-    truncation: Option<Truncation>,
-    /// Of each row.
-    top: Vec<usize>,
+/// What a batch of rows asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Form {
+    greedy: Greedy,
+    is_tempered: bool,
+    is_penalised: bool,
+    /// Tokens are cut off before the draw; at least so many must be sorted.
+    truncated: Option<i64>,
+    /// Whether something is added to single logits, or the most probable tokens are wanted.
+    has_extras: bool,
 }
 
-/// The repetition penalties, and the tokens that each row has in its prompt and
-/// response.
-struct Penalty {
-    /// `[rows, 1]`, 1 for rows without.
-    factor: Tensor,
-    /// `[rows, vocab]`, true for tokens that are there.
-    seen: Tensor,
+/// Which rows are greedy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Greedy {
+    None,
+    Some,
+    All,
 }
 
-/// The values that are added to single logits.
-struct Bias {
-    /// Row and token of each, `[n]`.
-    places: [Tensor; 2],
-    /// `[n]`
-    values: Tensor,
+/// The tokens that each row with a repetition penalty has in its prompt and response.
+struct Seen {
+    /// `[slots, vocab]`, true for tokens that are there.
+    tokens: Tensor,
+    /// The row that each slot was filled for, by its arrival.
+    rows: Vec<Option<u64>>,
 }
 
-/// Limits of each row, `[rows, 1]`; a row without a limit has one that never binds.
-struct Truncation {
-    /// The largest top-k if every row has one: only that many tokens need
-    /// sorting.
-    deepest: Option<i64>,
-    top_k: Tensor,
-    top_p: Tensor,
-    min_p: Tensor,
+/// A token for each row, on the device.
+pub(super) struct Draw {
+    /// `[rows, 1]`
+    pub(super) tokens: Tensor,
+    /// `[rows, 1]`: the log-probability under the tempered distribution, before truncation; not finite where the logits
+    /// were not.
+    pub(super) logprobs: Tensor,
 }
 
 /// The token that was drawn for a row.
 pub(super) struct Pick {
     pub(super) token: u32,
-    /// The log-probability under the tempered distribution, before truncation;
-    /// not finite where the logits were not.
+    /// As in [`Draw`].
     pub(super) logprob: f32,
     /// The most probable tokens, as many as the row asks for.
     pub(super) top: Vec<(u32, f32)>,
 }
 
-impl Sampler {
-    pub(super) fn new(vocab: i64, device: Device) -> Self {
-        Self { vocab, device, rows: Vec::new(), settings: BatchSettings::default() }
+impl Form {
+    pub(super) fn of(rows: &[Row], vocab: i64) -> Self {
+        let settings = || rows.iter().map(|row| &row.request.sampling);
+        let drawn = || settings().filter(|of| !of.is_greedy());
+        let top_k = drawn().filter_map(|of| of.top_k).map(|k| (k as i64).min(vocab));
+        Self {
+            greedy: match (settings().any(|of| of.is_greedy()), drawn().next().is_some()) {
+                (false, _) => Greedy::None,
+                (true, true) => Greedy::Some,
+                (true, false) => Greedy::All,
+            },
+            is_tempered: drawn().any(|of| of.temperature != 1.0),
+            is_penalised: settings().any(|of| of.repetition_penalty != 1.0),
+            truncated: drawn().any(|of| of.is_truncated()).then(|| top_k.max().unwrap_or(0)),
+            has_extras: rows.iter().any(|row| row.request.top_logprobs > 0)
+                || settings().any(|of| !of.logit_bias.is_empty()),
+        }
     }
 
-    /// Draws from `logits`, `[rows, vocab]`, with one transfer to the host, and
-    /// one for the most probable tokens.
-    pub(super) fn sample(&mut self, rows: &[Row], logits: &Tensor) -> Result<Vec<Pick>> {
-        if !rows.iter().map(|row| row.arrival).eq(self.rows.iter().copied()) {
-            self.settings = BatchSettings::new(rows, self.vocab, self.device)?;
-            self.rows = rows.iter().map(|row| row.arrival).collect();
-        }
-        self.settings.sample(logits, &rows.iter().map(Row::uniform).collect::<Vec<_>>())
+    /// Whether tokens are drawn from logits and the temperature alone.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.is_penalised && self.truncated.is_none() && !self.has_extras
     }
 }
 
-impl BatchSettings {
-    fn new(rows: &[Row], vocab: i64, device: Device) -> Result<Self> {
-        let settings: Vec<&Sampling> = rows.iter().map(|row| &row.request.sampling).collect();
-        let floats = |value: &dyn Fn(&Sampling) -> f64| -> Result<Tensor> {
-            let values: Vec<f64> = settings.iter().map(|row| value(row)).collect();
-            Ok(Tensor::f_from_slice(&values)?.f_to_device(device)?.f_unsqueeze(1)?)
-        };
-        let tempered = settings.iter().any(|row| !row.is_greedy() && row.temperature != 1.0);
-        let temperature = |row: &Sampling| if row.is_greedy() { 1.0 } else { f64::from(row.temperature) };
-        let greedy: Vec<bool> = settings.iter().map(|row| row.is_greedy()).collect();
-        let truncated = settings.iter().any(|row| !row.is_greedy() && row.is_truncated());
-        let top_k = |row: &Sampling| row.top_k.map_or(vocab, |k| (k as i64).min(vocab));
-        let truncation = if truncated {
-            let bounded = settings.iter().all(|row| row.is_greedy() || row.top_k.is_some());
-            Some(Truncation {
-                deepest: if bounded {
-                    settings.iter().filter(|row| !row.is_greedy()).map(|row| top_k(row)).max()
-                } else {
-                    None
-                },
-                top_k: floats(&|row| top_k(row) as f64)?,
-                top_p: floats(&|row| if row.top_p < 1.0 { f64::from(row.top_p) } else { f64::INFINITY })?,
-                min_p: floats(&|row| f64::from(row.min_p))?,
-            })
-        } else {
-            None
-        };
-        let penalised = settings.iter().any(|row| row.repetition_penalty != 1.0);
-        let penalty = if penalised {
-            let factor = floats(&|row| f64::from(row.repetition_penalty))?.f_to_kind(Kind::Float)?;
-            Some(Penalty { factor, seen: seen(rows, vocab, device)? })
-        } else {
-            None
-        };
-        Ok(Self {
-            penalty,
-            bias: Bias::new(&settings, device)?,
-            temperature: if tempered { Some(floats(&temperature)?.f_to_kind(Kind::Float)?) } else { None },
-            greedy: match greedy.contains(&true) {
-                true => Some(Tensor::f_from_slice(&greedy)?.f_to_device(device)?),
-                false => None,
-            },
-            all_greedy: !greedy.contains(&false),
-            truncation,
-            top: rows.iter().map(|row| row.request.top_logprobs).collect(),
-        })
+impl Sampler {
+    pub(super) fn new(vocab: i64, device: Device) -> Self {
+        Self { vocab, device, seen: None }
     }
 
-    /// Draws from `logits`, `[rows, vocab]`, at `uniforms`, one in `[0, 1)` a row.
-    fn sample(&mut self, logits: &Tensor, uniforms: &[f64]) -> Result<Vec<Pick>> {
+    /// Draws from `logits`, `[rows, vocab]`, of which the last may be padding, with one transfer to the host, and one for
+    /// the most probable tokens.
+    pub(super) fn sample(
+        &mut self,
+        rows: &[Row],
+        logits: &Tensor,
+        inputs: &StepInputs,
+        form: Form,
+    ) -> Result<Vec<Pick>> {
         let mut logits = logits.f_to_kind(Kind::Float)?;
-        if let Some(Penalty { factor, seen }) = &self.penalty {
-            let less = logits.f_div(factor)?.f_where_self(&logits.try_gt(0)?, &logits.f_mul(factor)?)?;
-            logits = less.f_where_self(seen, &logits)?;
+        if form.is_penalised {
+            let seen = self.seen(rows)?.tokens.f_index_select(0, &inputs.slots()?)?;
+            let factor = inputs.penalties()?.f_to_kind(Kind::Float)?;
+            let less = logits.f_div(&factor)?.f_where_self(&logits.try_gt(0)?, &logits.f_mul(&factor)?)?;
+            logits = less.f_where_self(&seen, &logits)?;
         }
-        if let Some(Bias { places: [rows, tokens], values }) = &self.bias {
-            logits = logits.f_index_put(&[Some(rows), Some(tokens)], values, true)?;
+        if let Some([rows, tokens, values]) = inputs.biases()? {
+            let places = [Some(rows), Some(tokens)];
+            logits = logits.f_index_put(&places, &values.f_to_kind(Kind::Float)?, true)?;
         }
-        if let Some(temperature) = &self.temperature {
-            logits = logits.f_div(temperature)?;
-        }
+        let logits = tempered(&logits, inputs, form)?;
         let probs = logits.f_softmax(-1, None)?;
-        let mut token = if self.all_greedy {
-            probs.f_argmax(-1, true)?
-        } else {
-            // Below 1 even after rounding in the product with the total, so that the search ends inside.
-            let below_one: Vec<f64> = uniforms.iter().map(|u| u.min(1.0 - 2f64.powi(-50))).collect();
-            let uniforms = Tensor::f_from_slice(&below_one)?.f_to_device(probs.device())?.f_unsqueeze(1)?;
-            let sums = match &self.truncation {
-                None => probs.f_cumsum(-1, Kind::Double)?,
-                Some(truncation) => truncation.apply(&probs)?.f_cumsum(-1, None)?,
-            };
-            invert(&sums, &uniforms)?
+        let (draw, picks) = match form.truncated.filter(|_| form.greedy != Greedy::All) {
+            None => {
+                let draw = draw_from(&probs, &probs, inputs, form)?;
+                let picks = picks(&draw)?;
+                (draw, picks)
+            }
+            Some(least) => self.truncated(&probs, inputs, form, Depth::at_least(least, self.vocab))?,
         };
-        if let (Some(greedy), false) = (&self.greedy, self.all_greedy) {
-            token = probs.f_argmax(-1, true)?.f_where_self(&greedy.f_unsqueeze(1)?, &token)?;
+        if let Some(seen) = self.seen.as_mut().filter(|_| form.is_penalised) {
+            // Without padding, which has the slot of a row.
+            let own = |x: Tensor| x.f_narrow(0, 0, rows.len() as i64);
+            let places = [Some(own(inputs.slots()?)?), Some(own(draw.tokens.f_squeeze_dim(1)?)?)];
+            let is_there = Tensor::f_ones([], (Kind::Bool, self.device))?;
+            let _ = seen.tokens.f_index_put_(&places, &is_there, false)?;
         }
-        if let Some(Penalty { seen, .. }) = &mut self.penalty {
-            let _ = seen.f_scatter_value_(1, &token, 1)?;
-        }
-        // Only the drawn token's logarithm is needed; a probability that was drawn is never 0.
-        let logprob = probs.f_gather(1, &token, false)?.f_log()?;
-        let mut top = self.most_probable(&logits)?.into_iter();
-        let picks = pairs(&token, &logprob)?;
-        Ok(picks.map(|(token, logprob)| Pick { token, logprob, top: top.next().unwrap_or_default() }).collect())
+        let mut top = most_probable(rows, &logits)?.into_iter();
+        let all = picks.into_iter().take(rows.len());
+        Ok(all.map(|(token, logprob)| Pick { token, logprob, top: top.next().unwrap_or_default() }).collect())
     }
 
-    /// For each row, the most probable tokens that it asks for; empty if no row asks. They are computed from logits, as
-    /// a probability that is 0 in 32 bits still has a log-probability.
-    fn most_probable(&self, logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
-        let Some(most) = self.top.iter().copied().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
-        let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;
-        let all: Vec<(u32, f32)> = pairs(&tokens, &values)?.collect();
-        Ok(all.chunks(most).zip(&self.top).map(|(row, &wanted)| row[..wanted].to_vec()).collect())
+    /// Draws from `probs` without the tokens that are cut off. Most often it is enough to sort the most probable tokens;
+    /// if not, it sorts all.
+    fn truncated(
+        &self,
+        probs: &Tensor,
+        inputs: &StepInputs,
+        form: Form,
+        depth: Depth,
+    ) -> Result<(Draw, Vec<(u32, f32)>)> {
+        let (kept, is_enough) = truncate(probs, inputs, depth)?;
+        let draw = draw_from(probs, &kept, inputs, form)?;
+        let Some(is_enough) = is_enough else {
+            let picks = picks(&draw)?;
+            return Ok((draw, picks));
+        };
+        let found = columns(&[&draw.tokens, &draw.logprobs, &is_enough])?;
+        if found.iter().any(|row| row[2] == 0.0) {
+            return self.truncated(probs, inputs, form, Depth::All);
+        }
+        Ok((draw, found.into_iter().map(|row| (row[0] as u32, row[1] as f32)).collect()))
     }
+
+    /// The tokens that rows have seen, with those of all `rows` that have a penalty.
+    fn seen(&mut self, rows: &[Row]) -> Result<&mut Seen> {
+        let slots = rows.iter().filter_map(|row| row.slot).max().map_or(0, |last| last + 1);
+        let seen = match self.seen.take().filter(|seen| seen.rows.len() >= slots) {
+            Some(seen) => seen,
+            None => Seen::new(slots.next_power_of_two(), self.vocab, self.device)?,
+        };
+        let seen = self.seen.insert(seen);
+        let penalised = rows.iter().filter(|row| row.request.sampling.repetition_penalty != 1.0);
+        let placed = penalised.filter_map(|row| Some((row, row.slot?)));
+        seen.fill(&placed.filter(|(row, slot)| seen.rows[*slot] != Some(row.arrival)).collect::<Vec<_>>())?;
+        Ok(seen)
+    }
+}
+
+impl Seen {
+    fn new(slots: usize, vocab: i64, device: Device) -> Result<Self> {
+        let tokens = Tensor::f_zeros([slots as i64, vocab], (Kind::Bool, device))?;
+        Ok(Self { tokens, rows: vec![None; slots] })
+    }
+
+    /// Writes down what these rows, with their slots, have seen.
+    fn fill(&mut self, rows: &[(&Row, usize)]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let vocab = self.tokens.size()[1];
+        let device = self.tokens.device();
+        let longs = |numbers: Vec<i64>| Tensor::f_from_slice(&numbers)?.f_to_device(device);
+        let slots = longs(rows.iter().map(|(_, slot)| *slot as i64).collect())?;
+        let places = rows.iter().flat_map(|(row, slot)| {
+            let tokens = row.request.prompt.iter().chain(&row.response);
+            tokens.map(|token| *slot as i64 * vocab + i64::from(*token))
+        });
+        let places = longs(places.collect())?;
+        let _ = self.tokens.f_index_fill_(0, &slots, 0)?;
+        let _ = self.tokens.f_view(-1)?.f_index_fill_(0, &places, 1)?;
+        rows.iter().for_each(|(row, slot)| self.rows[*slot] = Some(row.arrival));
+        Ok(())
+    }
+}
+
+/// Draws for rows of a [plain](Form::is_plain) form. Nothing of it comes from the host, so that its operations can be
+/// recorded.
+pub(super) fn draw_plain(logits: &Tensor, inputs: &StepInputs, form: Form) -> Result<Draw> {
+    let probs = tempered(&logits.f_to_kind(Kind::Float)?, inputs, form)?.f_softmax(-1, None)?;
+    draw_from(&probs, &probs, inputs, form)
 }
 
 /// Tokens and their log-probabilities, row by row, in one transfer to the host.
-fn pairs(tokens: &Tensor, logprobs: &Tensor) -> Result<impl Iterator<Item = (u32, f32)>> {
-    // Doubles hold every token id exactly.
-    let both = Tensor::f_stack(&[tokens.f_to_kind(Kind::Double)?, logprobs.f_to_kind(Kind::Double)?], -1)?;
-    let both = Vec::<f64>::try_from(&both.f_to_device(Device::Cpu)?.f_flatten(0, -1)?)?;
-    Ok((0..both.len() / 2).map(move |index| (both[2 * index] as u32, both[2 * index + 1] as f32)))
+pub(super) fn picks(draw: &Draw) -> Result<Vec<(u32, f32)>> {
+    pairs(&draw.tokens, &draw.logprobs)
 }
 
-/// `[rows, vocab]`: true for the tokens of each row.
-fn seen(rows: &[Row], vocab: i64, device: Device) -> Result<Tensor> {
-    let mut seen = vec![false; rows.len() * vocab as usize];
-    for (row, seen) in rows.iter().zip(seen.chunks_mut(vocab as usize)) {
-        let tokens = row.request.prompt.iter().chain(&row.response);
-        tokens.for_each(|&token| seen[token as usize] = true);
-    }
-    Ok(Tensor::f_from_slice(&seen)?.f_view([rows.len() as i64, vocab])?.f_to_device(device)?)
+/// The logits, in 32 bits, over the temperature.
+fn tempered(logits: &Tensor, inputs: &StepInputs, form: Form) -> Result<Tensor> {
+    Ok(match form.is_tempered {
+        true => logits.f_div(&inputs.temperatures()?.f_to_kind(Kind::Float)?)?,
+        false => logits.shallow_clone(),
+    })
 }
 
-impl Bias {
-    fn new(rows: &[&Sampling], device: Device) -> Result<Option<Self>> {
-        let all = || rows.iter().enumerate().flat_map(|(row, of)| of.logit_bias.iter().map(move |bias| (row, bias)));
-        if all().next().is_none() {
-            return Ok(None);
+/// Draws from `kept`, a part of the probabilities `probs`, both `[rows, vocab]`.
+fn draw_from(probs: &Tensor, kept: &Tensor, inputs: &StepInputs, form: Form) -> Result<Draw> {
+    let tokens = match form.greedy {
+        Greedy::None => invert(kept, &inputs.uniforms()?)?,
+        Greedy::All => probs.f_argmax(-1, true)?,
+        Greedy::Some => {
+            let drawn = invert(kept, &inputs.uniforms()?)?;
+            probs.f_argmax(-1, true)?.f_where_self(&inputs.greedy()?.f_unsqueeze(1)?, &drawn)?
         }
-        let longs = |values: Vec<i64>| Tensor::f_from_slice(&values)?.f_to_device(device);
-        let values: Vec<f32> = all().map(|(_, (_, bias))| *bias).collect();
-        Ok(Some(Self {
-            places: [
-                longs(all().map(|(row, _)| row as i64).collect())?,
-                longs(all().map(|(_, (token, _))| i64::from(*token)).collect())?,
-            ],
-            values: Tensor::f_from_slice(&values)?.f_to_device(device)?,
-        }))
+    };
+    // Only the drawn token's logarithm is needed; a probability that was drawn is never 0.
+    let logprobs = probs.f_gather(1, &tokens, false)?.f_log()?;
+    Ok(Draw { tokens, logprobs })
+}
+
+/// The first index, `[rows, 1]`, at which the cumulative sum of `weights`, `[rows, vocab]`, exceeds the share
+/// `uniforms`, `[rows, 1]`, of their total. Where a row is NaN it is some index in range.
+fn invert(weights: &Tensor, uniforms: &Tensor) -> Result<Tensor> {
+    let vocab = weights.size()[1];
+    if vocab <= 2 * BLOCK {
+        return Search::new(weights, uniforms)?.found();
+    }
+    let whole = vocab / BLOCK * BLOCK;
+    let sum = |x: &Tensor| x.f_sum_dim_intlist([-1i64].as_slice(), false, None);
+    let mut sums = vec![sum(&weights.f_narrow(1, 0, whole)?.f_unflatten(1, [-1, BLOCK])?)?];
+    if whole < vocab {
+        sums.push(sum(&weights.f_narrow(1, whole, vocab - whole)?)?.f_unsqueeze(1)?);
+    }
+    let blocks = Search::new(&Tensor::f_cat(&sums, 1)?, uniforms)?;
+    let block = blocks.found()?;
+    let first = block.try_mul(BLOCK)?;
+    let places = first.f_add(&arange(0, BLOCK, 1, weights.device())?)?;
+    // The last block may be shorter.
+    let inside = weights.f_gather(1, &places.try_clamp_max(vocab - 1)?, false)?;
+    let inside = inside.f_mul(&places.try_lt(vocab)?)?;
+    let found = Search::new(&inside, &blocks.share(&block)?)?.found()?;
+    Ok(first.f_add(&found)?.try_clamp_max(vocab - 1)?)
+}
+
+/// A search in `[rows, n]` weights for the point that has a share of the total below it.
+struct Search {
+    weights: Tensor,
+    sums: Tensor,
+    /// `[rows, 1]`: the weight below the point.
+    target: Tensor,
+}
+
+impl Search {
+    fn new(weights: &Tensor, shares: &Tensor) -> Result<Self> {
+        let weights = weights.f_to_kind(Kind::Double)?;
+        let sums = weights.f_cumsum(-1, None)?;
+        let target = sums.f_narrow(1, sums.size()[1] - 1, 1)?.f_mul(shares)?;
+        Ok(Self { weights, sums, target })
+    }
+
+    /// The index at the point, `[rows, 1]`. Its weight is not 0.
+    fn found(&self) -> Result<Tensor> {
+        let last = self.sums.size()[1] - 1;
+        let found = self.target.f_searchsorted(&self.sums, false, true, "right", None::<&Tensor>)?;
+        Ok(found.try_clamp_max(last)?)
+    }
+
+    /// The share of the weight at `found` that is below the point: `[rows, 1]`.
+    fn share(&self, found: &Tensor) -> Result<Tensor> {
+        let own = self.weights.f_gather(1, found, false)?;
+        let before = self.sums.f_gather(1, found, false)?.f_sub(&own)?;
+        Ok(self.target.f_sub(&before)?.f_div(&own)?.try_clamp(0.0, BELOW_ONE)?)
     }
 }
 
-impl Truncation {
-    /// `probs`, `[rows, vocab]`, as doubles, with 0 for tokens that are cut
-    /// off. The order of the vocabulary is kept, so that a row without a limit
-    /// draws the same token whether or not a neighbour has one. Tokens as
-    /// probable as the last that stays are kept too: their order depends on how
-    /// many are sorted for the neighbours.
-    fn apply(&self, probs: &Tensor) -> Result<Tensor> {
-        let (sorted, _) = match self.deepest {
-            Some(k) => probs.f_topk(k, -1, true, true)?,
-            None => probs.f_sort(-1, true)?,
-        };
-        let sorted = sorted.f_to_kind(Kind::Double)?;
-        let rank = arange(0, sorted.size()[1], 1, sorted.device())?.f_to_kind(Kind::Double)?;
-        let kept = sorted.f_mul(&rank.f_lt_tensor(&self.top_k)?)?;
-        let sums = kept.f_cumsum(-1, None)?;
-        // A token stays while those before it have not reached top-p of what top-k left.
-        let before = sums.f_sub(&kept)?;
-        let total = sums.f_narrow(1, sums.size()[1] - 1, 1)?;
-        let in_nucleus = before.f_lt_tensor(&total.f_mul(&self.top_p)?)?;
-        let probable = kept.f_ge_tensor(&kept.f_narrow(1, 0, 1)?.f_mul(&self.min_p)?)?;
-        let kept = kept.f_mul(&in_nucleus.f_logical_and(&probable)?)?;
-        let least = sorted.try_masked_fill(&kept.try_le(0)?, f64::INFINITY)?.f_amin(&[1][..], true)?;
-        let probs = probs.f_to_kind(Kind::Double)?;
-        Ok(probs.f_mul(&probs.f_ge_tensor(&least)?)?)
-    }
+/// For each row, the most probable tokens that it asks for; empty if no row asks. They are computed from logits, as a
+/// probability that is 0 in 32 bits still has a log-probability.
+fn most_probable(rows: &[Row], logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
+    let wanted = || rows.iter().map(|row| row.request.top_logprobs);
+    let Some(most) = wanted().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
+    let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;
+    let all = pairs(&tokens, &values)?;
+    Ok(all.chunks(most).zip(wanted()).map(|(row, wanted)| row[..wanted].to_vec()).collect())
 }
 
-/// The first index, `[rows, 1]`, whose cumulative sum exceeds the share
-/// `uniforms` of the total. Where a row is NaN it is some index in range.
-fn invert(sums: &Tensor, uniforms: &Tensor) -> Result<Tensor> {
-    let last = sums.size()[1] - 1;
-    let target = sums.f_narrow(1, last, 1)?.f_mul(uniforms)?;
-    Ok(target.f_searchsorted(sums, false, true, "right", None::<&Tensor>)?.try_clamp_max(last)?)
+/// Tokens and their log-probabilities, one after another, in one transfer to the host.
+fn pairs(tokens: &Tensor, logprobs: &Tensor) -> Result<Vec<(u32, f32)>> {
+    Ok(columns(&[tokens, logprobs])?.into_iter().map(|row| (row[0] as u32, row[1] as f32)).collect())
+}
+
+/// The elements of tensors of one shape, side by side.
+fn columns(tensors: &[&Tensor]) -> Result<Vec<Vec<f64>>> {
+    // Doubles hold every token id exactly.
+    let doubles: Vec<Tensor> =
+        tensors.iter().map(|x| x.f_to_kind(Kind::Double)).collect::<std::result::Result<_, _>>()?;
+    let all = Tensor::f_stack(&doubles, -1)?.f_to_device(Device::Cpu)?;
+    let all = Vec::<f64>::try_from(&all.f_flatten(0, -1)?)?;
+    Ok(all.chunks(tensors.len()).map(<[f64]>::to_vec).collect())
 }

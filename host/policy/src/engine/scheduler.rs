@@ -108,9 +108,9 @@ impl Scheduler {
         }
         let (mut fresh, mut width) = (Vec::new(), 0);
         while let Some(next) = self.next_in_line() {
-            let (slot, time) = (self.slots.rows.len(), next.tokens() - 1);
+            let (number, time) = (self.slots.rows.len(), next.tokens() - 1);
             if let Some(twin) = self.twin(next) {
-                prefill.copies.push((twin, slot));
+                prefill.copies.push((twin, number));
                 prefill.copied = prefill.copied.max(time);
             } else if let Some((tokens, layers)) = self.kept(next) {
                 if width * fresh.len() + (time - tokens) > room {
@@ -118,29 +118,29 @@ impl Scheduler {
                 }
                 room -= time - tokens;
                 if time > tokens {
-                    prefill.parts.push(PrefillPart::new(once((slot, next)), tokens, time - tokens));
+                    prefill.parts.push(PrefillPart::new(once((number, next)), tokens, time - tokens));
                 }
-                prefill.restored.push(Restored { slot, tokens, layers });
+                prefill.restored.push(Restored { row: number, tokens, layers });
             } else if time > 0 {
                 if width.max(time) * (fresh.len() + 1) > room {
                     break;
                 }
-                fresh.push(slot);
+                fresh.push(number);
                 width = width.max(time);
             }
             let row = self.take_next();
             self.slots.rows.extend(row);
         }
         if !fresh.is_empty() {
-            let rows = fresh.iter().map(|&slot| (slot, &self.slots.rows[slot]));
+            let rows = fresh.iter().map(|&number| (number, &self.slots.rows[number]));
             prefill.parts.push(PrefillPart::new(rows, 0, width));
         } else if prefill.parts.is_empty() && self.next_in_line().is_some() {
             // The prompt does not fit even into a step by itself.
             if let Some(row) = self.take_next() {
                 let kept = self.kept(&row);
                 let done = kept.as_ref().map_or(0, |(tokens, _)| *tokens);
-                let slot = self.slots.rows.len();
-                prefill.restored.extend(kept.map(|(tokens, layers)| Restored { slot, tokens, layers }));
+                let number = self.slots.rows.len();
+                prefill.restored.extend(kept.map(|(tokens, layers)| Restored { row: number, tokens, layers }));
                 self.slots.partial = Some(PartialPrefill { row, done });
             }
             prefill.parts.extend(self.continue_partial());
@@ -186,7 +186,7 @@ impl Scheduler {
         (2 * tokens >= row.tokens()).then(|| (tokens, shared.collect()))
     }
 
-    /// The slot of a row whose keys and values `row` can copy. A row that had
+    /// The number of a row whose keys and values `row` can copy. A row that had
     /// drawn tokens before it was put back shares them with no other row.
     fn twin(&self, row: &Row) -> Option<usize> {
         let same = |other: &Row| other.prompt_version == self.version && other.has_prompt_of(row);

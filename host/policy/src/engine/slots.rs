@@ -1,12 +1,11 @@
-//! The rows under way, each with a slot of the key-value cache. There are no
-//! gaps between slots in use.
+//! The rows under way, each with a slot of the key-value cache. A row stays in its slot; the slot of a row that is gone
+//! is free for another.
 
 use super::kv_cache::KvCache;
-use super::next_tokens::shares_after;
 use super::row::Row;
 use crate::error::Result;
 use crate::out_of_memory::Phase;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// A row whose prompt is partly computed. Tokens that it drew before it was put
 /// back count as its prompt.
@@ -19,9 +18,9 @@ pub(super) struct PartialPrefill {
 /// The rows under way and the cache of their keys and values.
 pub(super) struct Slots {
     pub(super) cache: KvCache,
-    /// The rows that decode: the one in slot `i` is `rows[i]`.
+    /// The rows that decode.
     pub(super) rows: Vec<Row>,
-    /// The row in the slot after `rows`; it came after them.
+    /// It came after them.
     pub(super) partial: Option<PartialPrefill>,
     /// The requests whose logits were not finite.
     broken: HashSet<u64>,
@@ -38,15 +37,53 @@ impl Slots {
         self.rows.iter().chain(self.partial.iter().map(|partial| &partial.row))
     }
 
-    /// The slots in use, and the tokens of the longest row in them.
+    /// The number of rows, and the tokens of the longest.
     pub(super) fn extent(&self) -> (usize, usize) {
         self.under_way().fold((0, 0), |(rows, longest), row| (rows + 1, longest.max(row.tokens())))
     }
 
-    /// Makes room in the cache for the next token of every row.
+    /// The slot of a row under way, by the row's number.
+    pub(super) fn slot(&self, row: usize) -> usize {
+        // Every row has one after `reserve`.
+        self.under_way().nth(row).and_then(|row| row.slot).unwrap_or_default()
+    }
+
+    /// The tokens of a row under way but the last, by the row's number.
+    pub(super) fn prefix(&self, row: usize) -> usize {
+        self.under_way().nth(row).map_or(0, |row| row.tokens() - 1)
+    }
+
+    /// Gives every row a slot, and makes room in the cache for the next token of each.
     pub(super) fn reserve(&mut self) -> Result<()> {
-        let (slots, longest) = self.extent();
-        self.cache.reserve(slots, longest)
+        let (rows, longest) = self.extent();
+        let grows = rows > self.cache.slots || longest > self.cache.capacity;
+        if grows {
+            // The cache may have fewer slots then.
+            self.close_gaps(rows)?;
+        }
+        let used: BTreeSet<usize> = self.under_way().filter_map(|row| row.slot).collect();
+        let mut free = (0..).filter(|slot| !used.contains(slot));
+        let partial = self.partial.as_mut().map(|partial| &mut partial.row);
+        for row in self.rows.iter_mut().chain(partial).filter(|row| row.slot.is_none()) {
+            row.slot = free.next();
+        }
+        if grows { self.cache.reserve(rows, longest) } else { Ok(()) }
+    }
+
+    /// Moves the rows in slots from `count` on to free ones before.
+    fn close_gaps(&mut self, count: usize) -> Result<()> {
+        let used: BTreeSet<usize> = self.under_way().filter_map(|row| row.slot).collect();
+        let mut free = (0..count).filter(|slot| !used.contains(slot));
+        let partial = self.partial.as_mut().map(|partial| (partial.done, &mut partial.row));
+        for (tokens, row) in self.rows.iter_mut().map(|row| (row.tokens() - 1, row)).chain(partial) {
+            if let Some(from) = row.slot.filter(|&slot| slot >= count)
+                && let Some(to) = free.next()
+            {
+                self.cache.move_row(from, to, tokens)?;
+                row.slot = Some(to);
+            }
+        }
+        Ok(())
     }
 
     /// Remembers that the logits of these requests were not finite. Their keys
@@ -58,102 +95,85 @@ impl Slots {
     /// Keeps the keys and values of a row for the next turn of its conversation, unless some are of other weights than
     /// those of `version`.
     pub(super) fn keep(&mut self, which: impl Fn(&Row) -> bool, version: u64) -> Result<()> {
-        let ended = self.rows.iter().enumerate().filter(|(_, row)| which(row) && row.prompt_version == version);
-        for (slot, row) in ended {
-            if let Some(conversation) = row.request.conversation {
+        for row in self.rows.iter().filter(|row| which(row) && row.prompt_version == version) {
+            if let (Some(slot), Some(conversation)) = (row.slot, row.request.conversation) {
                 self.cache.keep(slot, conversation, row.prefix().collect())?;
             }
         }
         Ok(())
     }
 
-    /// Removes the rows that are `gone` and closes the gaps. Returns them in
-    /// the order of their slots.
+    /// Removes the rows that are `gone` and returns them.
     pub(super) fn remove(&mut self, gone: impl Fn(&Row) -> bool) -> Result<Vec<Row>> {
         if !self.under_way().any(&gone) {
             return Ok(Vec::new());
         }
         let phase = Phase::Rollout { rows: self.rows.len(), prompts: 0 };
         self.clear_broken(&gone).map_err(|error| error.during(phase))?;
-
-        let slots = self.rows.len();
-        let is_gone: Vec<bool> = self.rows.iter().map(&gone).collect();
-        let tokens: Vec<usize> = self.rows.iter().map(Row::tokens).collect();
-        let origins = without_gaps(&is_gone, &tokens);
-        let mut before: Vec<Option<Row>> = std::mem::take(&mut self.rows).into_iter().map(Some).collect();
-        self.rows = origins.iter().filter_map(|&origin| before[origin].take()).collect();
-        let mut removed: Vec<Row> = before.into_iter().flatten().collect();
-
-        // The copies in the cache: pairs of (from, to), and the most tokens of one of them.
-        let mut moves: Vec<(usize, usize)> =
-            origins.into_iter().enumerate().filter(|(to, from)| from != to).map(|(to, from)| (from, to)).collect();
-        let mut longest = moves.iter().map(|&(_, to)| self.rows[to].tokens() - 1).max().unwrap_or_default();
-        match self.partial.take_if(|partial| gone(&partial.row)) {
-            Some(partial) => removed.push(partial.row),
-            None => {
-                // It stays in the slot after the rows.
-                if let Some(partial) = self.partial.as_ref().filter(|_| self.rows.len() < slots) {
-                    moves.push((slots, self.rows.len()));
-                    longest = longest.max(partial.done);
-                }
-            }
-        }
-        self.cache.copy(&moves, longest).map_err(|error| error.during(phase))?;
+        let mut removed: Vec<Row> = self.rows.extract_if(.., |row| gone(row)).collect();
+        removed.extend(self.partial.take_if(|partial| gone(&partial.row)).map(|partial| partial.row));
+        removed.iter_mut().for_each(|row| row.slot = None);
         Ok(removed)
     }
 
     /// Clears the slots of rows that are `gone` and may hold values that are
     /// not finite: those that broke, and one whose prompt is partly computed.
     fn clear_broken(&mut self, gone: impl Fn(&Row) -> bool) -> Result<()> {
-        for (slot, row) in self.rows.iter().enumerate() {
-            if gone(row) && self.broken.remove(&row.request.id) {
-                self.cache.clear(slot)?;
-            }
+        let broken = self.rows.iter().filter(|row| gone(row) && self.broken.remove(&row.request.id));
+        let partial = self.partial.iter().filter(|partial| partial.done > 0).map(|partial| &partial.row);
+        for slot in broken.chain(partial.filter(|row| gone(row))).filter_map(|row| row.slot) {
+            self.cache.clear(slot)?;
         }
-        match &self.partial {
-            Some(partial) if partial.done > 0 && gone(&partial.row) => self.cache.clear(self.rows.len()),
-            _ => Ok(()),
-        }
+        Ok(())
     }
-}
-
-/// The origin of each slot's row after the rows that are gone are removed. A gap is filled with the longest row of the
-/// next share of slots. The gap left there is filled from the share after it, and so on to the last share, where the
-/// last row fills it. So the rows of one share have similar lengths, and the longest come first.
-fn without_gaps(is_gone: &[bool], tokens: &[usize]) -> Vec<usize> {
-    let mut origins: Vec<usize> = (0..tokens.len()).collect();
-    for slot in (0..tokens.len()).rev().filter(|&slot| is_gone[slot]) {
-        let mut gap = slot;
-        for share in shares_after(slot, origins.len()) {
-            if let Some(longest) = share.max_by_key(|&slot| tokens[origins[slot]]) {
-                origins[gap] = origins[longest];
-                gap = longest;
-            }
-        }
-        origins.swap_remove(gap);
-    }
-    origins
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ModelConfig;
+    use crate::engine::Request;
+    use crate::sampling::Sampling;
+    use tch::{Device, Kind};
+
+    fn slots() -> Slots {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":1,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
+        let config: ModelConfig = serde_json::from_str(json).unwrap();
+        // Room for four slots of 64 tokens.
+        let bytes = 4 * 64 * 2 * 2 * 8 * 4;
+        Slots::new(KvCache::new(&config, 8, Some(bytes), Kind::Float, Device::Cpu).unwrap())
+    }
+
+    /// Adds a row of this many tokens, whose keys are its number.
+    fn add(slots: &mut Slots, number: u64, tokens: usize) {
+        slots.rows.push(Row::new(Request::new(number, vec![1; tokens], Sampling::new(1, vec![]), 0), number));
+        slots.reserve().unwrap();
+        let [mut keys, _] = slots.cache.row(0, slots.slot(slots.rows.len() - 1), tokens).unwrap();
+        let _ = keys.fill_(number as f64);
+    }
+
+    fn in_slots(slots: &Slots) -> Vec<(u64, usize)> {
+        slots.rows.iter().filter_map(|row| Some((row.request.id, row.slot?))).collect()
+    }
 
     #[test]
-    fn a_gap_is_filled_from_one_share_after_another() {
-        let tokens = [90, 80, 70, 60, 50, 40, 30, 20];
-        let after = |gone: &[usize]| {
-            let is_gone: Vec<bool> = (0..8).map(|slot| gone.contains(&slot)).collect();
-            without_gaps(&is_gone, &tokens)
-        };
-        assert_eq!(after(&[]), [0, 1, 2, 3, 4, 5, 6, 7]);
-        // Shares of two: the longest of each moves up, and the last row fills the last gap.
-        assert_eq!(after(&[0]), [2, 1, 4, 3, 6, 5, 7]);
-        assert_eq!(after(&[7]), [0, 1, 2, 3, 4, 5, 6]);
-        assert_eq!(after(&[6]), [0, 1, 2, 3, 4, 5, 7]);
-        assert_eq!(after(&[0, 1, 2, 3, 4, 5, 6, 7]), Vec::<usize>::new());
-        // Among rows of equal length in a share, the last one moves.
-        let is_gone = [true, false, false, false, false, false, false, false];
-        assert_eq!(without_gaps(&is_gone, &[5; 8]), [3, 1, 2, 5, 4, 7, 6]);
+    fn a_row_takes_the_first_free_slot() {
+        let mut slots = slots();
+        (0..4).for_each(|number| add(&mut slots, number, 10));
+        slots.remove(|row| [1, 2].contains(&row.request.id)).unwrap();
+        add(&mut slots, 4, 10);
+        assert_eq!(in_slots(&slots), [(0, 0), (3, 3), (4, 1)]);
+    }
+
+    #[test]
+    fn the_last_rows_move_where_longer_ones_leave_room_for_fewer() {
+        let mut slots = slots();
+        (0..4).for_each(|number| add(&mut slots, number, 10));
+        slots.remove(|row| row.request.id < 3).unwrap();
+        assert_eq!(in_slots(&slots), [(3, 3)]);
+        add(&mut slots, 4, 100);
+        assert_eq!((in_slots(&slots), slots.cache.slots, slots.cache.capacity), (vec![(3, 0), (4, 1)], 2, 128));
+        let [keys, _] = slots.cache.row(0, 0, 9).unwrap();
+        assert_eq!((keys.min().double_value(&[]), keys.max().double_value(&[])), (3.0, 3.0));
     }
 }

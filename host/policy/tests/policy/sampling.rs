@@ -84,6 +84,41 @@ fn temperature_and_truncations_give_their_distribution() {
     }
 }
 
+/// The vocabulary is larger than the blocks that draws add up, and than the tokens that truncations sort first.
+#[test]
+fn of_a_large_vocabulary_the_token_at_the_uniform_number_is_drawn() {
+    let model = model(ModelConfig { vocab_size: 3000, ..config() });
+    let prompt = tokens(2, 5);
+    let logits = model.logits(&model.hidden(&row(&prompt)).unwrap()).unwrap().get(0).get(4).detach();
+    let logits = Vec::<f64>::try_from(logits.to_kind(tch::Kind::Double)).unwrap();
+    let flat = Sampling { temperature: 8.0, ..Sampling::new(1, vec![]) };
+    let settings = [
+        flat.clone(),
+        Sampling { temperature: 1.0, ..flat.clone() },
+        Sampling { temperature: 0.2, top_p: 0.9, ..flat.clone() },
+        // These keep more tokens than are sorted first.
+        Sampling { top_p: 0.97, ..flat.clone() },
+        Sampling { top_k: Some(2000), top_p: 0.95, ..flat.clone() },
+        Sampling { min_p: 0.01, ..flat.clone() },
+    ];
+    let kept: Vec<Vec<f64>> = settings.iter().map(|sampling| expected(&logits, sampling)).collect();
+    let many = |probs: &[f64]| probs.iter().filter(|prob| **prob > 0.0).count();
+    assert_eq!(kept.iter().map(|probs| many(probs) > 1024).collect::<Vec<_>>(), [true, true, false, true, true, true]);
+    // Where no row keeps more than are sorted first; and among rows that do.
+    for among in [vec![2], vec![0, 2, 1], vec![3, 4, 5, 0]] {
+        let of_rows: Vec<&Sampling> = among.iter().map(|&at| &settings[at]).collect();
+        let drawn = first_tokens(&model, &prompt, &of_rows);
+        for (seed, (token, &at)) in drawn.into_iter().zip(among.iter().cycle()).enumerate() {
+            let (probs, token) = (&kept[at], token as usize);
+            let before: f64 = probs[..token].iter().sum();
+            // Logits are rounded to 32 bits.
+            let (least, most) = (before - 1e-5, before + probs[token] + 1e-5);
+            let uniform = gavel_data::seed::uniform(seed as u64, 0);
+            assert!((least..most).contains(&uniform), "{:?}: {token} at {uniform}: {least} to {most}", settings[at]);
+        }
+    }
+}
+
 #[test]
 fn a_neighbour_with_limits_changes_no_draw() {
     let model = model(config());

@@ -1,0 +1,209 @@
+//! Steps without prompts as CUDA graphs. A step is some hundreds of small operations, and a GPU computes most of them
+//! faster than a host launches them. A graph launches all at once.
+//!
+//! A graph reads and writes the memory that it was recorded with. So its inputs are copied to a place of their own, it
+//! decodes a fixed number of rows, of which some may be padding, and it is dropped when the cache or the weights move.
+
+use super::inputs::{HostInputs, StepInputs};
+use super::pass;
+use super::prefill::Prefill;
+use super::sampler::{Draw, Form, draw_plain};
+use super::slots::Slots;
+use crate::error::{PolicyError, Result};
+use crate::fast_paths::{are_allowed, beyond_rounding};
+use crate::model::Model;
+use gavel_torch::cuda::graph::{Graph, Recorded, Recorder};
+use std::collections::HashMap;
+use tch::{Device, Kind, Tensor};
+
+/// The graphs of an engine.
+pub(super) struct Graphs {
+    steps: Box<dyn Steps>,
+    /// The inputs that each of them reads.
+    inputs: HashMap<Key, StepInputs>,
+    /// The memory that they use.
+    memory: Option<Memory>,
+}
+
+/// Repeats steps.
+pub(super) trait Steps: Send {
+    /// Whether it can.
+    fn is_usable(&self) -> bool;
+
+    /// The results of `step`, which always computes the same for a key, from the same memory.
+    fn run(&mut self, key: Key, step: &mut dyn FnMut() -> Result<Computed>) -> Result<Computed>;
+
+    /// Forgets all steps, as their memory is gone.
+    fn forget(&mut self);
+}
+
+/// Steps with the same key are the same operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    /// Rows, padding included.
+    pub(super) rows: usize,
+    /// How tokens are drawn; `None` if the step ends with logits.
+    pub(super) draws: Option<Form>,
+}
+
+/// The result of a step.
+pub(super) enum Computed {
+    /// `[rows, vocab]`
+    Logits(Tensor),
+    Tokens(Draw),
+}
+
+/// Where the cache and the weights are.
+#[derive(Debug, PartialEq, Eq)]
+struct Memory {
+    weights: u64,
+    slots: usize,
+    capacity: usize,
+}
+
+impl Graphs {
+    /// Graphs for an engine of models of `kind` on `device`; `None` where there are none.
+    pub(super) fn on(device: Device, kind: Kind) -> Option<Self> {
+        let Device::Cuda(index) = device else { return None };
+        if !are_allowed() {
+            return None;
+        }
+        match Recorder::new(index) {
+            Ok(recorder) => {
+                let steps = CudaSteps { recorder: Some(recorder), kind, graphs: HashMap::new() };
+                Some(Self::of(Box::new(steps)))
+            }
+            Err(error) => {
+                let error = PolicyError::from(error);
+                tracing::warn!("decoding does not use CUDA graphs: {error}");
+                None
+            }
+        }
+    }
+
+    /// Graphs that `steps` repeats.
+    pub(super) fn of(steps: Box<dyn Steps>) -> Self {
+        Self { steps, inputs: HashMap::new(), memory: None }
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        self.steps.is_usable()
+    }
+
+    /// Decodes the rows in `slots`, and gives the inputs of the step too. The results have a row for each of them, then
+    /// padding.
+    pub(super) fn step(&mut self, model: &Model, slots: &mut Slots, form: Form) -> Result<(StepInputs, Computed)> {
+        let memory = Memory { weights: model.addresses(), slots: slots.cache.slots, capacity: slots.cache.capacity };
+        if self.memory.as_ref() != Some(&memory) {
+            self.steps.forget();
+            self.inputs.clear();
+            self.memory = Some(memory);
+        }
+        let key = Key { rows: padded(slots.rows.len()), draws: form.is_plain().then_some(form) };
+        let vocab = model.config().vocab_size;
+        let sent = HostInputs::new(slots, &Prefill::default(), key.rows, vocab).send(model.device())?;
+        let inputs = match self.inputs.get(&key) {
+            Some(inputs) => inputs,
+            // Rows grow, up to what a slot has room for.
+            None => self.inputs.entry(key).or_insert(sent.place_of_its_own(slots.cache.capacity as i64)?),
+        };
+        inputs.copy_from(&sent)?;
+        let cache = &mut slots.cache;
+        let computed = self.steps.run(key, &mut || {
+            let logits = pass::decode(model, cache, inputs)?;
+            let logits = logits.ok_or_else(|| PolicyError::Input("a step decodes no rows".into()))?;
+            Ok(match key.draws {
+                Some(form) => Computed::Tokens(draw_plain(&logits, inputs, form)?),
+                None => Computed::Logits(logits),
+            })
+        })?;
+        Ok((sent, computed))
+    }
+}
+
+/// The rows of a graph for `rows` rows: 1, 2, 4, 8, and from there in steps of 8.
+fn padded(rows: usize) -> usize {
+    if rows <= 8 { rows.next_power_of_two() } else { rows.next_multiple_of(8) }
+}
+
+impl Computed {
+    /// The logits, or the log-probabilities.
+    fn numbers(&self) -> &Tensor {
+        match self {
+            Self::Logits(logits) => logits,
+            Self::Tokens(draw) => &draw.logprobs,
+        }
+    }
+
+    fn shallow_clone(&self) -> Self {
+        match self {
+            Self::Logits(logits) => Self::Logits(logits.shallow_clone()),
+            Self::Tokens(Draw { tokens, logprobs }) => {
+                Self::Tokens(Draw { tokens: tokens.shallow_clone(), logprobs: logprobs.shallow_clone() })
+            }
+        }
+    }
+}
+
+/// Steps that CUDA graphs repeat.
+struct CudaSteps {
+    /// `None` once a graph has failed.
+    recorder: Option<Recorder>,
+    /// The kind of the weights.
+    kind: Kind,
+    graphs: HashMap<Key, (Graph, Computed)>,
+}
+
+impl CudaSteps {
+    /// Runs a step and records it. The first launch must give what the run gave.
+    fn record(
+        &self,
+        recorder: &mut Recorder,
+        step: &mut dyn FnMut() -> Result<Computed>,
+    ) -> Result<Recorded<Computed, PolicyError>> {
+        let Recorded { run, graph } = recorder.record(step)?;
+        let graph = graph.and_then(|(graph, result)| {
+            graph.launch()?;
+            match beyond_rounding(result.numbers(), run.numbers(), self.kind)? {
+                None => Ok((graph, result)),
+                Some(found) => {
+                    Err(PolicyError::Input(format!("its result differs from that of its operations by {found:.1e}")))
+                }
+            }
+        });
+        Ok(Recorded { run, graph })
+    }
+}
+
+impl Steps for CudaSteps {
+    fn is_usable(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    fn run(&mut self, key: Key, step: &mut dyn FnMut() -> Result<Computed>) -> Result<Computed> {
+        if let Some((graph, result)) = self.graphs.get(&key) {
+            graph.launch()?;
+            return Ok(result.shallow_clone());
+        }
+        let Some(mut recorder) = self.recorder.take() else { return step() };
+        let Recorded { run, graph } = self.record(&mut recorder, step)?;
+        match graph {
+            Ok(recorded) => {
+                self.graphs.insert(key, recorded);
+                self.recorder = Some(recorder);
+            }
+            Err(error) => {
+                tracing::warn!("a CUDA graph of decoding is not used: {error}");
+                self.forget();
+            }
+        }
+        Ok(run)
+    }
+
+    fn forget(&mut self) {
+        self.graphs.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

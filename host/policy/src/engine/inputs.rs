@@ -1,0 +1,242 @@
+//! The numbers of a step: the tokens that it computes, where their keys and values go, and how the next tokens are
+//! drawn. They reach the device in one transfer, which the host does not wait for.
+
+use super::prefill::Prefill;
+use super::row::Row;
+use super::slots::Slots;
+use crate::error::Result;
+use crate::sampling::Sampling;
+use gavel_torch::scalar::ScalarOperations;
+use std::iter::repeat_n;
+use tch::{Device, Kind, Tensor};
+
+/// A number of each row that decodes, by its place behind those of the tokens.
+#[derive(Clone, Copy)]
+enum Line {
+    Start,
+    Slot,
+    Greedy,
+    Uniform,
+    Temperature,
+    TopK,
+    TopP,
+    MinP,
+    Penalty,
+}
+
+/// How many lines there are.
+const LINES: i64 = Line::Penalty as i64 + 1;
+
+/// The largest number to draw at, below 1 even after rounding in a product with the total, so that the search ends
+/// inside.
+pub(super) const BELOW_ONE: f64 = 1.0 - 1.0 / (1u64 << 50) as f64;
+
+/// How many numbers of each sort there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    /// Rows that decode, padding included.
+    rows: i64,
+    /// All tokens: one of each of these rows, and those of prompts.
+    tokens: i64,
+    copies: i64,
+    biases: i64,
+}
+
+/// The numbers on the host: whole numbers, and the bits of others.
+pub(super) struct HostInputs {
+    layout: Layout,
+    numbers: Vec<i64>,
+    longest: i64,
+}
+
+/// The numbers on the device.
+pub(super) struct StepInputs {
+    layout: Layout,
+    numbers: Tensor,
+    /// The keys of the row that has most, its next token included.
+    pub(super) longest: i64,
+}
+
+impl HostInputs {
+    /// The inputs of a step that decodes the rows in `slots`, padded to `rows` rows, and computes `prefill`. The tokens
+    /// of padding go to the place that belongs to no slot.
+    pub(super) fn new(slots: &Slots, prefill: &Prefill, rows: usize, vocab: i64) -> Self {
+        let cache = &slots.cache;
+        let padding = rows.saturating_sub(slots.rows.len());
+        let decoding = || slots.rows.iter().zip(0..).map(|(row, number)| (slots.slot(number), row.tokens() - 1));
+        let prompts = || prefill.parts.iter().flat_map(|part| part.places());
+        let mut numbers = Vec::new();
+        // The tokens, their positions, and their places in the cache.
+        numbers.extend(slots.rows.iter().map(Row::last_token).chain(repeat_n(0, padding)));
+        numbers.extend(prefill.parts.iter().flat_map(|part| part.ids.iter().copied()));
+        numbers.extend(decoding().map(|(_, position)| position as i64).chain(repeat_n(0, padding)));
+        numbers.extend(prompts().map(|(_, position)| position as i64));
+        numbers.extend(decoding().map(|(slot, position)| cache.place(slot, position)));
+        numbers.extend(repeat_n(cache.spare_place(), padding));
+        let is_padding = |row: usize, position: usize| slots.prefix(row) <= position;
+        numbers.extend(prompts().map(|(row, position)| match is_padding(row, position) {
+            true => cache.spare_place(),
+            false => cache.place(slots.slot(row), position),
+        }));
+        let tokens = numbers.len() as i64 / 3;
+        // One after another in the order of `Line`.
+        numbers.extend(decoding().map(|(slot, _)| cache.place(slot, 0)).chain(repeat_n(cache.spare_place(), padding)));
+        numbers.extend(decoding().map(|(slot, _)| slot as i64).chain(repeat_n(0, padding)));
+        let mut line = |value: &dyn Fn(&Row, &Sampling) -> i64, padded: i64| {
+            numbers.extend(slots.rows.iter().map(|row| value(row, &row.request.sampling)));
+            numbers.extend(repeat_n(padded, padding));
+        };
+        line(&|_, of| i64::from(of.is_greedy()), 0);
+        let mut bits = |value: &dyn Fn(&Row, &Sampling) -> f64, padded: f64| {
+            line(&|row, of| value(row, of).to_bits() as i64, padded.to_bits() as i64);
+        };
+        bits(&|row, _| row.uniform().min(BELOW_ONE), 0.0);
+        bits(&|_, of| if of.is_greedy() { 1.0 } else { f64::from(of.temperature) }, 1.0);
+        bits(&|_, of| of.top_k.map_or(vocab, |k| (k as i64).min(vocab)) as f64, vocab as f64);
+        bits(&|_, of| if of.top_p < 1.0 { f64::from(of.top_p) } else { f64::INFINITY }, f64::INFINITY);
+        bits(&|_, of| f64::from(of.min_p), 0.0);
+        bits(&|_, of| f64::from(of.repetition_penalty), 1.0);
+        numbers.extend(prefill.copies.iter().map(|&(from, _)| slots.slot(from) as i64));
+        numbers.extend(prefill.copies.iter().map(|&(_, to)| slots.slot(to) as i64));
+        let biases: Vec<_> = (0..).zip(&slots.rows).flat_map(|(row, of)| biases_of(row, of)).collect();
+        numbers.extend(biases.iter().map(|(row, ..)| *row));
+        numbers.extend(biases.iter().map(|(_, token, _)| *token));
+        numbers.extend(biases.iter().map(|(.., value)| value.to_bits() as i64));
+        let layout = Layout {
+            rows: (slots.rows.len() + padding) as i64,
+            tokens,
+            copies: prefill.copies.len() as i64,
+            biases: biases.len() as i64,
+        };
+        let longest = slots.rows.iter().map(Row::tokens).max().unwrap_or_default() as i64;
+        Self { layout, numbers, longest }
+    }
+
+    /// Sends them to the device.
+    pub(super) fn send(&self, device: Device) -> Result<StepInputs> {
+        let numbers = Tensor::f_from_slice(&self.numbers)?;
+        let numbers = match device.is_cuda() {
+            // From pinned memory the device copies by itself.
+            true => numbers.f_pin_memory(device)?.f_to_device_(device, Kind::Int64, true, false)?,
+            false => numbers,
+        };
+        Ok(StepInputs { layout: self.layout, numbers, longest: self.longest })
+    }
+}
+
+fn biases_of(number: i64, row: &Row) -> impl Iterator<Item = (i64, i64, f64)> {
+    row.request.sampling.logit_bias.iter().map(move |&(token, bias)| (number, i64::from(token), f64::from(bias)))
+}
+
+impl StepInputs {
+    /// Memory for inputs of as many tokens and rows, for rows of up to `longest` keys. It has no copies and biases, which
+    /// only a step from the host uses.
+    pub(super) fn place_of_its_own(&self, longest: i64) -> Result<Self> {
+        let layout = Layout { copies: 0, biases: 0, ..self.layout };
+        Ok(Self { layout, numbers: self.part(0, self.after_lines())?.f_empty_like()?, longest })
+    }
+
+    /// Takes the numbers of `other`, which has as many tokens and rows.
+    pub(super) fn copy_from(&self, other: &Self) -> Result<()> {
+        Ok(self.numbers.shallow_clone().f_copy_(&other.part(0, other.after_lines())?)?)
+    }
+
+    /// The tokens: `[tokens]`, those of rows that decode first.
+    pub(super) fn ids(&self) -> Result<Tensor> {
+        self.part(0, self.layout.tokens)
+    }
+
+    /// Their positions: `[tokens]`.
+    pub(super) fn positions(&self) -> Result<Tensor> {
+        self.part(self.layout.tokens, self.layout.tokens)
+    }
+
+    /// Where their keys and values go: `[tokens]`.
+    pub(super) fn places(&self) -> Result<Tensor> {
+        self.part(2 * self.layout.tokens, self.layout.tokens)
+    }
+
+    /// How many rows decode, padding included.
+    pub(super) fn rows(&self) -> i64 {
+        self.layout.rows
+    }
+
+    /// The keys of each row that decodes, its next token included: `[rows]`.
+    pub(super) fn lengths(&self) -> Result<Tensor> {
+        Ok(self.part(self.layout.tokens, self.layout.rows)?.try_add(1)?)
+    }
+
+    /// The place of each row's first key: `[rows]`.
+    pub(super) fn starts(&self) -> Result<Tensor> {
+        self.line(Line::Start)
+    }
+
+    /// The slot of each row: `[rows]`.
+    pub(super) fn slots(&self) -> Result<Tensor> {
+        self.line(Line::Slot)
+    }
+
+    /// Whether each row is greedy: `[rows]`.
+    pub(super) fn greedy(&self) -> Result<Tensor> {
+        Ok(self.line(Line::Greedy)?.f_to_kind(Kind::Bool)?)
+    }
+
+    /// The number to draw each row's token at: `[rows, 1]`, as the following.
+    pub(super) fn uniforms(&self) -> Result<Tensor> {
+        self.numbers_of(Line::Uniform)
+    }
+
+    /// 1 for greedy rows.
+    pub(super) fn temperatures(&self) -> Result<Tensor> {
+        self.numbers_of(Line::Temperature)
+    }
+
+    /// The vocabulary's size for rows without a limit.
+    pub(super) fn top_k(&self) -> Result<Tensor> {
+        self.numbers_of(Line::TopK)
+    }
+
+    /// Infinite for rows without a limit.
+    pub(super) fn top_p(&self) -> Result<Tensor> {
+        self.numbers_of(Line::TopP)
+    }
+
+    /// 0 for rows without a limit.
+    pub(super) fn min_p(&self) -> Result<Tensor> {
+        self.numbers_of(Line::MinP)
+    }
+
+    /// 1 for rows without a penalty.
+    pub(super) fn penalties(&self) -> Result<Tensor> {
+        self.numbers_of(Line::Penalty)
+    }
+
+    /// The slots that copy prompts, from and to: `[copies]` each. `None` if there are none.
+    pub(super) fn copies(&self) -> Result<Option<[Tensor; 2]>> {
+        let (start, count) = (self.after_lines(), self.layout.copies);
+        Ok(if count > 0 { Some([self.part(start, count)?, self.part(start + count, count)?]) } else { None })
+    }
+
+    /// What is added to single logits: row, token and value of each, `[biases]`. `None` if there is nothing.
+    pub(super) fn biases(&self) -> Result<Option<[Tensor; 3]>> {
+        let (start, count) = (self.after_lines() + 2 * self.layout.copies, self.layout.biases);
+        let part = |line: i64| self.part(start + line * count, count);
+        Ok(if count > 0 { Some([part(0)?, part(1)?, part(2)?.f_view_dtype(Kind::Double)?]) } else { None })
+    }
+
+    fn after_lines(&self) -> i64 {
+        3 * self.layout.tokens + LINES * self.layout.rows
+    }
+
+    fn line(&self, line: Line) -> Result<Tensor> {
+        self.part(3 * self.layout.tokens + line as i64 * self.layout.rows, self.layout.rows)
+    }
+
+    fn numbers_of(&self, line: Line) -> Result<Tensor> {
+        Ok(self.line(line)?.f_view_dtype(Kind::Double)?.f_unsqueeze(1)?)
+    }
+
+    fn part(&self, start: i64, length: i64) -> Result<Tensor> {
+        Ok(self.numbers.f_narrow(0, start, length)?)
+    }
+}
