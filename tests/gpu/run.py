@@ -12,14 +12,14 @@ The binary runs against the libtorch of the installed PyTorch, which must have t
 with. The models have random weights and the sizes of Qwen2.5-0.5B and 7B. The checks are that the small models in
 tests/parity/models continue their prompts as `transformers` did, that compute-sanitizer, where it is installed, finds
 nothing in sampled decoding, and that three steps of GRPO in 16 bits with a KL penalty and ragged responses run, and are
-resumed.
+resumed. Faster operations of the binary that its own checks found wrong are rows too.
 
 A decoding step is compared with its floor, the time of reading what it must read. The bandwidth is --bandwidth;
 without it, 4300 GB/s on an H200, the figure of this project for it, and elsewhere what a copy reaches. Gavel and
-`transformers` decode in turn; the figures are medians of the rounds. Rows are printed as they are known, and in tables
-at the end. A command that fails, or takes longer than --limit, is a row of its own, and the rest continues. With a GPU,
-rows of commands have the most memory that was in use meanwhile, as the driver reports it. Exits with 1 if a check or a
-command failed.
+`transformers` decode in turn; the figures are medians of the rounds. "plain" is once without those faster operations.
+Rows are printed as they are known, and in tables at the end. A command that fails, or takes longer than --limit, is a
+row of its own, and the rest continues. With a GPU, rows of commands have the most memory that was in use meanwhile, as
+the driver reports it. Exits with 1 if a check or a command failed.
 """
 import argparse
 import contextlib
@@ -97,6 +97,8 @@ def main():
                 checks.fail(what, told(error))
         if not args.checks_only:
             measure(gavel, speed, sizes, args, dtype, folder)
+        for line in sorted(gavel.not_used):
+            checks.fail(["fast paths", dtype], line)
     speed.print()
     checks.print()
     sys.exit(1 if speed.failed or checks.failed else 0)
@@ -138,6 +140,9 @@ def measure(gavel, table, sizes, args, dtype, folder):
         ours, theirs = decode_in_turn(gavel, table, size, decode, peer, batches, rounds)
         for batch in batches:
             table.add(*decode_row(size, batch, ours[batch], theirs[batch], peer.failures.get(batch, "")))
+        for line in gavel.lines(table, [size, "decode, plain"], *decode, "--cuda-fast-paths", "off"):
+            row = decode_row(size, line["batch"], [line], [], "")
+            table.add(row[0], f"{row[1]}, plain", *row[2:])
         # Frees its memory for what follows.
         del peer
     # Last, because it needs most memory.
@@ -184,6 +189,8 @@ class Gavel:
         self.path, self.device, self.limit = path, device, limit
         # The most memory of the device during the last command.
         self.memory = ""
+        # What the binary said of faster operations that its own checks found wrong.
+        self.not_used = set()
 
     def lines(self, table, what, *arguments):
         """The JSON lines that it prints. If it fails, those before the failure, and `table` gets a row for `what`."""
@@ -209,6 +216,7 @@ class Gavel:
             out.seek(0), said.seek(0)
             printed, said = out.read(), said.read()
         self.memory = memory.most()
+        self.not_used |= {line.split(" WARN ")[-1].strip() for line in said.splitlines() if " is not used: " in line}
         if code is None:
             table.fail(what, f"still ran after {self.limit:.0f} s; {last_error(said)}")
         elif code:

@@ -75,7 +75,7 @@ impl Graphs {
             }
             Err(error) => {
                 let error = PolicyError::from(error);
-                tracing::warn!("decoding does not use CUDA graphs: {error}");
+                tracing::warn!("a CUDA graph of decoding is not used: {error}");
                 None
             }
         }
