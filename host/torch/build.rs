@@ -25,6 +25,7 @@ fn main() {
             "shim/context.cpp",
             "shim/layer.cpp",
             "shim/optimizer.cpp",
+            "shim/transfer.cpp",
         ]);
     // libtorch on Linux computes on the threads of GCC's OpenMP. Elsewhere the shim computes on one.
     let threads =

@@ -10,6 +10,7 @@ pub mod layer;
 pub mod optimizer;
 pub mod peers;
 pub mod scalar;
+pub mod transfer;
 
 use std::ffi::{CStr, c_char};
 use tch::TchError;

@@ -7,6 +7,7 @@ use super::slots::Slots;
 use crate::error::Result;
 use crate::sampling::Sampling;
 use gavel_torch::scalar::ScalarOperations;
+use gavel_torch::transfer::send;
 use std::iter::repeat_n;
 use tch::{Device, Kind, Tensor};
 
@@ -114,12 +115,7 @@ impl HostInputs {
 
     /// Sends them to the device.
     pub(super) fn send(&self, device: Device) -> Result<StepInputs> {
-        let numbers = Tensor::f_from_slice(&self.numbers)?;
-        let numbers = match device.is_cuda() {
-            // From pinned memory the device copies by itself.
-            true => numbers.f_pin_memory(device)?.f_to_device_(device, Kind::Int64, true, false)?,
-            false => numbers,
-        };
+        let numbers = send(&Tensor::f_from_slice(&self.numbers)?, device)?;
         Ok(StepInputs { layout: self.layout, numbers, longest: self.longest })
     }
 }

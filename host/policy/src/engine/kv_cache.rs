@@ -226,8 +226,9 @@ impl KvCache {
         Ok(())
     }
 
-    /// Copies the first `tokens` tokens of a slot to another.
+    /// Copies the first `tokens` tokens of a slot, as far as it has room for them, to another.
     pub(super) fn move_row(&mut self, from: usize, to: usize, tokens: usize) -> Result<()> {
+        let tokens = tokens.min(self.capacity);
         for store in self.keys.iter().chain(&self.values) {
             store.row(to, tokens)?.f_copy_(&store.row(from, tokens)?)?;
         }

@@ -176,4 +176,17 @@ mod tests {
         let [keys, _] = slots.cache.row(0, 0, 9).unwrap();
         assert_eq!((keys.min().double_value(&[]), keys.max().double_value(&[])), (3.0, 3.0));
     }
+    #[test]
+    fn a_prompt_moves_whose_next_part_has_no_room_yet() {
+        let mut slots = slots();
+        (0..4).for_each(|number| add(&mut slots, number, 10));
+        slots.remove(|row| row.request.id < 3).unwrap();
+        let mut row = slots.rows.pop().unwrap();
+        row.request.prompt = vec![1; 100];
+        slots.partial = Some(PartialPrefill { row, done: 99 });
+        slots.reserve().unwrap();
+        assert_eq!((slots.slot(0), slots.cache.capacity), (0, 128));
+        let [keys, _] = slots.cache.row(0, 0, 10).unwrap();
+        assert_eq!(keys.min().double_value(&[]), 3.0);
+    }
 }
