@@ -65,12 +65,18 @@ type Key = (FastPath, usize, &'static str, Vec<i64>);
 pub(crate) enum FastPath {
     /// Attention in decoding that reads each row's own keys and values alone.
     FlashDecoding,
+    /// Attention in training over rows of different lengths at once, without padding.
+    FlashPacked,
+    /// Attention in which query heads share their keys and values instead of copies.
+    SharedKeys,
 }
 
 impl fmt::Display for FastPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FlashDecoding => "flash attention in decoding",
+            Self::FlashPacked => "flash attention of packed rows",
+            Self::SharedKeys => "attention with shared keys and values",
         })
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{PolicyError, Result};
 use crate::mask::Masks;
 use crate::model::Model;
 use crate::norm::Norm;
-use crate::packed::Packed;
+use crate::packed::{Packed, PackedAttention};
 use crate::rotary::Rotation;
 use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::Tensor;
@@ -91,13 +91,14 @@ pub(crate) struct PackedPass<'a> {
     pub(crate) model: &'a Model,
     pub(crate) packed: &'a Packed,
     rotation: Rotation,
-    masks: Vec<Masks>,
+    attention: PackedAttention,
 }
 
 impl<'a> PackedPass<'a> {
     pub(crate) fn new(model: &'a Model, packed: &'a Packed) -> Result<Self> {
         let rotation = model.rotary.at(&packed.positions)?;
-        Ok(Self { model, packed, rotation, masks: packed.masks(model.config(), model.kind())? })
+        let attention = PackedAttention::new(packed, model.config(), model.kind())?;
+        Ok(Self { model, packed, rotation, attention })
     }
 
     /// The output of a layer for `x`, `[tokens, hidden]`, or of the final norm, which comes after the last layer.
@@ -109,6 +110,6 @@ impl<'a> PackedPass<'a> {
     pub(crate) fn layer(&self, index: usize, x: &Tensor) -> Result<Tensor> {
         let (config, layer) = (self.model.config(), &self.model.layers[index]);
         let projected = layer.project(config, x, &self.rotation)?;
-        layer.finish(config, x, &self.packed.attend(config, index, &projected, &self.masks)?)
+        layer.finish(config, x, &self.attention.attend(self.packed, config, index, &projected)?)
     }
 }

@@ -193,9 +193,9 @@ char *gavel_attend_last(const at::Tensor *query, const at::Tensor *keys, const a
 
 // Flash attention on a GPU, in 16 bits. `query` is `[queries, heads, width]`, the queries of row after row; `keys` and
 // `values` are `[places, kv_heads, width]`. In 32-bit integers: `first_queries`, `[rows + 1]`, has the number of queries
-// before each row and the number of all; `starts`, `[rows + 1]`, the place of each row's first key, and a last number
-// that nothing reads; `lengths`, `[rows]`, the keys of each row. The last query of a row sees all of them, the one before
-// it all but the last, and so on.
+// before each row and the number of all; `starts`, `[rows + 1]`, the place of each row's first key, and a last number;
+// `lengths`, `[rows]`, the keys of each row. Without `lengths`, a row's keys end where those of the next begin, and
+// gradients flow. The last query of a row sees all of them, the one before it all but the last, and so on.
 char *gavel_flash_attention(const at::Tensor *query, const at::Tensor *keys, const at::Tensor *values,
                             const at::Tensor *first_queries, const at::Tensor *starts, const at::Tensor *lengths,
                             int64_t most_queries, int64_t most_keys, int64_t window, double scale,
@@ -203,8 +203,9 @@ char *gavel_flash_attention(const at::Tensor *query, const at::Tensor *keys, con
   return guarded([&] {
     std::optional<c10::SymInt> left, right;
     if (window > 0) left = c10::SymInt(window - 1), right = c10::SymInt(0);
+    const auto used = lengths ? std::optional<at::Tensor>(*lengths) : std::nullopt;
     const auto found = at::_flash_attention_forward_symint(*query, *keys, *values, *first_queries, *starts, most_queries,
-                                                           most_keys, 0.0, true, false, scale, left, right, *lengths,
+                                                           most_keys, 0.0, true, false, scale, left, right, used,
                                                            std::nullopt);
     *result = new at::Tensor(std::get<0>(found));
   });

@@ -103,10 +103,11 @@ pub fn attend_last(
 pub struct FlashRows {
     /// `[rows + 1]`: the queries before each row, and all.
     pub first_queries: Tensor,
-    /// `[rows + 1]`: the place of each row's first key, and a number that is not read.
+    /// `[rows + 1]`: the place of each row's first key, and a last number.
     pub starts: Tensor,
-    /// `[rows]`: the keys of each row.
-    pub lengths: Tensor,
+    /// `[rows]`: the keys of each row. Without it, a row's keys end where those of the next begin, the last row's at the
+    /// last number.
+    pub lengths: Option<Tensor>,
     /// The queries of the row that has most, or more.
     pub most_queries: i64,
     /// The keys of the row that has most, or more.
@@ -115,7 +116,7 @@ pub struct FlashRows {
 
 /// On a GPU in 16 bits: lets `query`, `[queries, heads, width]`, attend to keys and values in `stored`. A row's last
 /// query sees all its keys, the one before it all but the last, and so on. Gives `[queries, heads, width]`, with
-/// gradients where they are on (Dao, "FlashAttention-2", arXiv:2307.08691).
+/// gradients if there are no lengths (Dao, "FlashAttention-2", arXiv:2307.08691).
 ///
 /// # Errors
 /// libtorch has no such operation for these tensors.
@@ -128,7 +129,7 @@ pub fn flash(query: &Tensor, stored: Stored, rows: &FlashRows, scoring: Scoring)
             stored.values.as_ptr(),
             rows.first_queries.as_ptr(),
             rows.starts.as_ptr(),
-            rows.lengths.as_ptr(),
+            rows.lengths.as_ref().map_or(std::ptr::null(), Tensor::as_ptr),
             rows.most_queries,
             rows.most_keys,
             scoring.window.unwrap_or(0),
@@ -235,7 +236,7 @@ mod tests {
         let rows = FlashRows {
             first_queries: ints(&[0, 1]),
             starts: ints(&[0, 0]),
-            lengths: ints(&[5]),
+            lengths: Some(ints(&[5])),
             most_queries: 1,
             most_keys: 5,
         };

@@ -48,7 +48,7 @@ impl NextTokens {
         Ok(Self::Flash(FlashRows {
             first_queries: int(&arange(0, rows + 1, 1, starts.device())?)?,
             starts: int(&Tensor::f_cat(&[starts, &starts.f_narrow(0, 0, 1)?], 0)?)?,
-            lengths: int(lengths)?,
+            lengths: Some(int(lengths)?),
             most_queries: 1,
             most_keys: longest,
         }))

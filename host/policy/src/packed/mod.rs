@@ -2,11 +2,13 @@
 //! with the same beginning, such as the responses to one prompt, share it: it
 //! is computed once, and the gradients of all of them flow into it.
 
+mod attention;
 mod bucket;
 mod cut;
 mod indices;
 mod rows;
 
+pub(crate) use attention::PackedAttention;
 pub use cut::MASK_NUMBERS;
 pub use indices::take_rows;
 pub use rows::PackedRow;
@@ -16,8 +18,9 @@ use crate::error::{PolicyError, Result};
 use crate::layer::Projected;
 use crate::mask::Masks;
 use bucket::{Bucket, Layout};
+use gavel_torch::attention::FlashRows;
 use rows::{before, check, seen};
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
 /// Rows of tokens, laid out for [`Model::hidden_packed`](crate::Model::hidden_packed).
 #[derive(Debug)]
@@ -91,20 +94,32 @@ impl Packed {
         Ok(all)
     }
 
-    /// The masks of each bucket, for attention in `kind`.
-    pub(crate) fn masks(&self, config: &ModelConfig, kind: Kind) -> Result<Vec<Masks>> {
-        self.buckets.iter().map(|bucket| bucket.masks(config, self.ids.device())?.added(kind)).collect()
+    pub(crate) fn device(&self) -> Device {
+        self.ids.device()
     }
 
-    /// Attention of every token to the tokens before it in its row and in the
-    /// row that its row follows; gives `[tokens, heads * head_dim]`.
-    pub(crate) fn attend(
-        &self,
-        config: &ModelConfig,
-        layer: usize,
-        projected: &Projected,
-        masks: &[Masks],
-    ) -> Result<Tensor> {
+    /// The rows for attention of all of them at once; `None` if a row follows another.
+    fn flash_rows(&self) -> Result<Option<FlashRows>> {
+        if self.buckets.iter().any(|bucket| bucket.before != [0]) {
+            return Ok(None);
+        }
+        // The rows are next to each other.
+        let mut starts: Vec<i32> = self.starts.iter().map(|&start| start as i32).collect();
+        starts.sort_unstable();
+        starts.push(self.tokens() as i32);
+        let starts = Tensor::f_from_slice(&starts)?.f_to_device(self.device())?;
+        let longest = self.lengths.iter().max().copied().unwrap_or_default() as i64;
+        Ok(Some(FlashRows {
+            first_queries: starts.shallow_clone(),
+            starts,
+            lengths: None,
+            most_queries: longest,
+            most_keys: longest,
+        }))
+    }
+
+    /// Attention by bucket; gives `[tokens, heads * head_dim]`.
+    fn attend(&self, config: &ModelConfig, layer: usize, projected: &Projected, masks: &[Masks]) -> Result<Tensor> {
         let flat = |x: &Tensor| x.f_flatten(1, 2);
         let (query, key, value) = (flat(&projected.query)?, flat(&projected.key)?, flat(&projected.value)?);
         let sizes: Vec<i64> = self.buckets.iter().map(|bucket| bucket.tokens).collect();
