@@ -45,6 +45,18 @@ fn decoding_is_measured_for_each_batch() {
 }
 
 #[test]
+fn faster_operations_of_gpus_can_be_left_out() {
+    let decode = |when: &str| bench(&["decode", "--batch", "1", "--new-tokens", "2", "--cuda-fast-paths", when]);
+    assert!(decode("off").status.success());
+    let wrong = decode("on");
+    let error = String::from_utf8_lossy(&wrong.stderr);
+    assert!(
+        !wrong.status.success() && error.contains("'on' for '--cuda-fast-paths <WHEN>': use auto or off"),
+        "{error}"
+    );
+}
+
+#[test]
 fn prompts_are_measured_in_parts_too() {
     let shape = ["--batch", "2", "--prompt-tokens", "50", "--dtype", "bfloat16", "--json"];
     for part in ["7", "1000"] {

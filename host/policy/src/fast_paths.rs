@@ -190,6 +190,15 @@ mod tests {
     }
 
     #[test]
+    fn the_setting_has_the_same_names_everywhere() {
+        for setting in [CudaFastPaths::Auto, CudaFastPaths::Off] {
+            assert_eq!(setting.to_string().parse(), Ok(setting));
+            assert_eq!(serde_json::to_string(&setting).unwrap(), format!("\"{setting}\""));
+        }
+        assert_eq!("on".parse::<CudaFastPaths>(), Err("use auto or off".into()));
+    }
+
+    #[test]
     fn the_cpu_has_no_faster_paths() {
         let compute = || Ok([numbers(&[1.0]), numbers(&[1.0])]);
         assert!(!is_usable(FastPath::FlashDecoding, Device::Cpu, Kind::Float, &[8], compute));
