@@ -20,6 +20,8 @@ mod request;
 mod row;
 mod sampler;
 mod scheduler;
+mod search;
+mod seen;
 mod slots;
 mod truncation;
 
@@ -68,7 +70,7 @@ impl Engine {
             kind,
             device,
             scheduler: Scheduler::new(&config, Slots::new(cache)),
-            sampler: Sampler::new(model.config().vocab_size, device),
+            sampler: Sampler::new(model.config().vocab_size),
             graphs: Graphs::on(device, kind),
             config,
             prefilled: 0,
