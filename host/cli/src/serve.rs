@@ -7,12 +7,17 @@ use anyhow::{Context, Result, bail};
 use axum::Router;
 use clap::Args;
 use gavel_policy::{Head, ModelConfig};
+use gavel_rollout::{AsyncEngine, RewardModel};
 use gavel_serve::{Metrics, classifier, openai};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 use std::net::{IpAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long requests may still be answered once the model has failed.
+const ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serve a model over HTTP with the OpenAI API, or a classifier with that of vLLM and text-embeddings-inference.
 ///
@@ -47,7 +52,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let folder = args.model.model.canonicalize().unwrap_or_default();
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or_else(of_folder).unwrap_or_else(|| "model".into());
-    let router = router(&args.model, &name)?;
+    let (router, served) = service(&args.model, &name)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         listener.set_nonblocking(true).context("cannot listen")?;
@@ -57,22 +62,43 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         tokio::select! {
             never = gavel_serve::serve(listener, router) => match never {},
             stopped = stopped() => stopped,
+            failed = served.failed() => Err(failed),
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The model that is served.
+enum Served {
+    LanguageModel(AsyncEngine),
+    Classifier(RewardModel),
+}
+
+impl Served {
+    /// Waits until the model cannot answer any more and the requests under way have their errors, and gives the reason.
+    async fn failed(&self) -> anyhow::Error {
+        let error = match self {
+            Self::LanguageModel(engine) => engine.ended().await.into(),
+            Self::Classifier(model) => model.ended().await.into(),
+        };
+        tokio::time::sleep(ANSWERS).await;
+        error
+    }
+}
+
 /// The service of a model: that of a language model, or that of a classifier.
-fn router(model: &ModelArgs, name: &str) -> Result<Router> {
+fn service(model: &ModelArgs, name: &str) -> Result<(Router, Served)> {
     let folder = model.folder()?;
     match ModelConfig::load(&folder)?.head {
         Head::LanguageModel => {
             let metrics = Arc::new(Metrics::default());
-            Ok(openai::router(model.start(metrics.clone())?, metrics, name))
+            let engine = model.start(metrics.clone())?;
+            Ok((openai::router(engine.clone(), metrics, name), Served::LanguageModel(engine)))
         }
         Head::Scores { labels } => {
             let labels = classifier::label_names(&folder, usize::try_from(labels).unwrap_or_default());
-            Ok(classifier::router(model.start_classifier()?, name, labels))
+            let model = model.start_classifier()?;
+            Ok((classifier::router(model.clone(), name, labels), Served::Classifier(model)))
         }
         Head::Values { .. } => bail!(
             "{} is a token classifier, which cannot be served\nhint: name it in [reward_model.NAME] with steps",

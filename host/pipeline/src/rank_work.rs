@@ -24,13 +24,16 @@ pub(crate) struct RankWork {
 
 impl RankWork {
     /// The work of this rank since the last call of this; `groups` are those of the step.
-    pub(crate) fn take(groups: &[&Group], reward_models: &mut RewardModels, scorer: &Scorer) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// A reward model cannot be asked any more.
+    pub(crate) fn take(groups: &[&Group], reward_models: &mut RewardModels, scorer: &Scorer) -> Result<Self> {
+        Ok(Self {
             latencies: latencies(groups.iter().copied()),
-            reward_models: reward_models.end_step(),
+            reward_models: reward_models.end_step()?,
             outside: scorer.take_outside_use(),
             spent: scorer.take_spent(),
-        }
+        })
     }
 
     /// The work of all ranks together. All ranks call this.

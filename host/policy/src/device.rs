@@ -1,9 +1,11 @@
 //! The device that a model lives on.
 
 mod cuda;
+mod failure;
 mod memory;
 
 pub use cuda::load_cuda;
+pub use failure::{DeviceFailure, probe};
 pub use memory::{DeviceMemory, memory};
 
 use crate::engine::EngineConfig;

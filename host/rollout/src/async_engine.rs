@@ -7,7 +7,7 @@ use crate::error::RolloutError;
 use crate::observer::Observer;
 use crate::request::{GenerateRequest, Response};
 use crate::stop_reader::StopReader;
-use gavel_policy::{EngineConfig, Model, ModelConfig, Request};
+use gavel_policy::{EngineConfig, Model, ModelConfig, Request, device};
 use gavel_text::TextModel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +52,7 @@ impl AsyncEngine {
         turns: Arc<DeviceTurns>,
     ) -> Result<Self, RolloutError> {
         let sizes = Arc::new(model.config().clone());
-        let (thread, longest) = DeviceThread::start(model, config, observer, turns)?;
+        let (thread, longest) = DeviceThread::start(model, config, observer, turns, device::probe)?;
         let (text, thread) = (Arc::new(text), Arc::new(thread));
         Ok(Self { text, model: sizes, thread, next_id: Arc::default(), next_conversation: Arc::default(), longest })
     }
@@ -73,8 +73,16 @@ impl AsyncEngine {
     }
 
     /// Whether the thread still works.
-    pub fn is_alive(&self) -> bool {
-        self.thread.is_alive()
+    ///
+    /// # Errors
+    /// It has ended, for this reason.
+    pub fn check(&self) -> Result<(), RolloutError> {
+        if self.thread.is_alive() { Ok(()) } else { Err(self.thread.stopped()) }
+    }
+
+    /// Waits until the thread ends because it cannot continue, and gives the reason.
+    pub async fn ended(&self) -> RolloutError {
+        self.thread.ended().await
     }
 
     /// Asks for these responses. All of them are submitted before the next step, in this order.
@@ -125,7 +133,7 @@ impl AsyncEngine {
             let _ = done.send(work(model));
         };
         self.thread.send(Order::Run(Box::new(work)))?;
-        result.await.map_err(|_| RolloutError::Stopped)
+        result.await.map_err(|_| self.thread.stopped())
     }
 
     /// Does `work` as [`run`](Self::run) does, and blocks the calling thread until it is done.
@@ -142,7 +150,7 @@ impl AsyncEngine {
             let _ = done.send(work(model));
         };
         self.thread.send(Order::Run(Box::new(work)))?;
-        result.recv().map_err(|_| RolloutError::Stopped)
+        result.recv().map_err(|_| self.thread.stopped())
     }
 
     /// The number of a conversation that begins. It is [forgotten](Self::forget) when it has no further turn.
@@ -182,6 +190,6 @@ impl AsyncEngine {
     async fn submit(&self, queued: Vec<Queued>) -> Result<(), RolloutError> {
         let (accepted, answer) = oneshot::channel();
         self.thread.send(Order::Generate { queued, accepted })?;
-        Ok(answer.await.map_err(|_| RolloutError::Stopped)??)
+        Ok(answer.await.map_err(|_| self.thread.stopped())??)
     }
 }

@@ -5,6 +5,7 @@ use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
 use crate::stop_reader::StopReader;
+use crate::thread_end::{Probe, ThreadEnd, ThreadWatch};
 use gavel_data::FinishReason;
 use gavel_policy::{Drawn, Engine, EngineConfig, EngineStep, Finished, Model, PolicyError, Request};
 use gavel_text::TextError;
@@ -20,6 +21,7 @@ use tokio::sync::oneshot;
 pub(crate) struct DeviceThread {
     orders: Option<Sender<Order>>,
     handle: Option<JoinHandle<()>>,
+    watch: ThreadWatch,
 }
 
 /// An order to the thread.
@@ -49,29 +51,42 @@ pub(crate) enum Reply {
 }
 
 impl DeviceThread {
-    /// Starts it; also gives the longest sequence that there is room for, in tokens.
+    /// Starts it; also gives the longest sequence that there is room for, in tokens. After an error, `probe` finds
+    /// whether the device still works.
     pub(crate) fn start(
         model: Model,
         config: EngineConfig,
         observer: Arc<dyn Observer>,
         turns: Arc<DeviceTurns>,
+        probe: Probe,
     ) -> Result<(Self, usize), RolloutError> {
         let engine = Engine::new(&model, config.clone())?;
         let longest = engine.longest();
         let (orders, received) = mpsc::channel();
-        let mut owner = Owner { model, config, engine, active: HashMap::new(), observer };
+        let (end, watch) = ThreadEnd::new(probe);
+        let mut owner = Owner { model, config, engine, active: HashMap::new(), observer, end };
         let thread = std::thread::Builder::new().name("gavel-device".into());
         let handle = thread.spawn(move || owner.run(&received, &turns)).map_err(RolloutError::Thread)?;
-        Ok((Self { orders: Some(orders), handle: Some(handle) }, longest))
+        Ok((Self { orders: Some(orders), handle: Some(handle), watch }, longest))
     }
 
     pub(crate) fn send(&self, order: Order) -> Result<(), RolloutError> {
         let orders = self.orders.as_ref().ok_or(RolloutError::Stopped)?;
-        orders.send(order).map_err(|_| RolloutError::Stopped)
+        orders.send(order).map_err(|_| self.stopped())
     }
 
     pub(crate) fn is_alive(&self) -> bool {
         self.handle.as_ref().is_some_and(|handle| !handle.is_finished())
+    }
+
+    /// The error of whoever asks the thread after its end.
+    pub(crate) fn stopped(&self) -> RolloutError {
+        self.watch.cause().into()
+    }
+
+    /// Waits for the end of the thread, and gives its reason.
+    pub(crate) async fn ended(&self) -> RolloutError {
+        self.watch.ended().await.into()
     }
 }
 
@@ -142,6 +157,7 @@ struct Owner {
     engine: Engine,
     active: HashMap<u64, Active>,
     observer: Arc<dyn Observer>,
+    end: ThreadEnd,
 }
 
 impl Owner {
@@ -280,11 +296,18 @@ impl Owner {
     }
 
     /// Fails every response and makes a new engine, since the old one must not be used again. Returns whether there is
-    /// a new one.
+    /// a new one: not on a device that has failed.
     fn fail_all(&mut self, error: PolicyError) -> bool {
         let error = Arc::new(error);
         let active = std::mem::take(&mut self.active);
-        active.into_values().for_each(|active| self.report_failure(active, RolloutError::Step(error.clone())));
+        let failure = self.end.failure(&error, "responses were drawn", self.model.device());
+        for active in active.into_values() {
+            let step = || RolloutError::Step(error.clone());
+            self.report_failure(active, failure.clone().map_or_else(step, RolloutError::Device));
+        }
+        if failure.is_some() {
+            return false;
+        }
         match Engine::new(&self.model, self.config.clone()) {
             Ok(engine) => {
                 self.engine = engine;
@@ -300,5 +323,68 @@ impl Owner {
     fn report_failure(&self, active: Active, error: RolloutError) {
         self.observer.failed(&error);
         active.fail(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_policy::{Device, ModelConfig, Sampling, Tensor, device};
+    use tokio::runtime::Runtime;
+
+    fn start(probe: Probe) -> DeviceThread {
+        let sizes = r#"{"vocab_size":50,"hidden_size":16,"intermediate_size":16,"num_hidden_layers":2,"num_attention_heads":2}"#;
+        let config: ModelConfig = serde_json::from_str(sizes).unwrap();
+        let model = Model::random(config, 3, Device::Cpu).unwrap();
+        DeviceThread::start(model, EngineConfig::default(), Arc::new(()), Arc::default(), probe).unwrap().0
+    }
+
+    /// Replaces the weights of the last norm by `count` ones.
+    fn set_norm(thread: &DeviceThread, count: i64) {
+        let work = move |model: &Model| {
+            let (_, mut norm) =
+                model.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
+            norm.set_data(&Tensor::ones([count], (norm.kind(), norm.device())));
+        };
+        thread.send(Order::Run(Box::new(work))).unwrap();
+    }
+
+    /// The results of two requests that are submitted together.
+    fn draw(runtime: &Runtime, thread: &DeviceThread) -> Vec<Result<Finished, RolloutError>> {
+        let (mut queued, mut replies) = (Vec::new(), Vec::new());
+        for id in 0..2 {
+            let (reply, response) = oneshot::channel();
+            let request = Request::new(id, vec![1, 2, 3], Sampling::new(4, Vec::new()), id);
+            queued.push(Queued { request, reader: None, reply: Reply::Whole(reply) });
+            replies.push(response);
+        }
+        let (accepted, _) = oneshot::channel();
+        thread.send(Order::Generate { queued, accepted }).unwrap();
+        replies.into_iter().map(|reply| runtime.block_on(reply).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_device_that_works_after_an_error_continues() {
+        let (runtime, thread) = (Runtime::new().unwrap(), start(device::probe));
+        set_norm(&thread, 15);
+        for failed in draw(&runtime, &thread) {
+            assert!(matches!(failed, Err(RolloutError::Step(_))), "{failed:?}");
+        }
+        set_norm(&thread, 16);
+        assert!(thread.is_alive() && draw(&runtime, &thread).iter().all(Result::is_ok));
+    }
+
+    #[test]
+    fn a_device_that_failed_ends_the_thread_and_everyone_learns_why() {
+        let (runtime, thread) = (Runtime::new().unwrap(), start(|_| Err(PolicyError::Torch("CUDA error".into()))));
+        assert!(draw(&runtime, &thread).iter().all(Result::is_ok));
+        set_norm(&thread, 15);
+        for failed in draw(&runtime, &thread) {
+            assert!(matches!(failed, Err(RolloutError::Device(_))), "{failed:?}");
+        }
+        let ended = runtime.block_on(thread.ended()).to_string();
+        assert!(ended.starts_with("cpu failed while responses were drawn"), "{ended}");
+        let later = thread.send(Order::SetVersion(1)).unwrap_err().to_string();
+        assert_eq!(later, ended);
     }
 }

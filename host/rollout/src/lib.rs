@@ -14,6 +14,7 @@ mod request;
 mod reward_model;
 mod sampling;
 mod stop_reader;
+mod thread_end;
 
 pub use async_engine::AsyncEngine;
 pub use completion::{Completion, Piece, WholeCompletion};

@@ -119,6 +119,20 @@ fn a_response_that_nobody_waits_for_is_cancelled() {
 }
 
 #[test]
+fn a_thread_that_ends_is_noticed_by_all() {
+    let engine = engine();
+    assert!(engine.check().is_ok());
+    let ended = block_on(async {
+        let stopped = engine.run(|_| panic!("a fault of the host")).await;
+        assert!(matches!(stopped, Err(RolloutError::Stopped)), "{stopped:?}");
+        engine.ended().await
+    });
+    assert!(matches!(ended, RolloutError::Stopped), "{ended}");
+    let later = block_on(engine.generate(vec![request(1, &[])])).unwrap_err();
+    assert_eq!(later.to_string(), "the model was stopped");
+}
+
+#[test]
 fn tokens_carry_the_version_that_drew_them() {
     let engine = engine();
     let versions = |version| {

@@ -144,8 +144,14 @@ impl RewardModels {
     }
 
     /// What the models of this process have done since the last step ended.
-    pub(crate) fn end_step(&mut self) -> RewardModelWork {
+    ///
+    /// # Errors
+    /// The thread of one of them has ended.
+    pub(crate) fn end_step(&mut self) -> Result<RewardModelWork> {
+        for (name, model) in &self.local {
+            model.check().map_err(|error| PipelineError::Stopped(format!("reward_model.{name}: {error}")))?;
+        }
         let waited = self.turns.iter().map(|(_, turns)| turns.policy_waited()).sum();
-        self.before.end_step(&self.local, waited)
+        Ok(self.before.end_step(&self.local, waited))
     }
 }

@@ -95,7 +95,7 @@ impl RlRun<'_> {
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;
         }
         let Run { ranks, rollout, recorder, reward_models, .. } = &mut self.run;
-        let work = RankWork::take(&groups, reward_models, &rollout.scorer).of_all(ranks)?;
+        let work = RankWork::take(&groups, reward_models, &rollout.scorer)?.of_all(ranks)?;
         work.describe(recorder, &mut metrics);
         if ranks.are_several() {
             describe_ranks(ranks, seconds.generate, &mut metrics)?;

@@ -1,6 +1,8 @@
 //! Why a reward model gives no score.
 
+use crate::thread_end::Cause;
 use gavel_policy::PolicyError;
+use gavel_policy::device::DeviceFailure;
 use gavel_text::TextError;
 use std::sync::Arc;
 
@@ -52,6 +54,9 @@ pub enum RewardModelError {
     /// The model's thread cannot be started.
     #[error("cannot start a thread for the reward model: {0}")]
     Thread(std::io::Error),
+    /// The device has failed, and the model's thread has ended.
+    #[error(transparent)]
+    Device(Arc<DeviceFailure>),
     /// The model's thread has ended.
     #[error("the reward model was stopped")]
     Stopped,
@@ -86,5 +91,11 @@ impl RewardModelError {
                 | Self::Steps(_)
                 | Self::NotFinite(_)
         )
+    }
+}
+
+impl From<Cause> for RewardModelError {
+    fn from(cause: Cause) -> Self {
+        cause.map_or(Self::Stopped, Self::Device)
     }
 }

@@ -15,9 +15,10 @@ pub use steps::{Each, StepsConfig, StepsScore};
 pub use usage::RewardModelUsage;
 
 use crate::device_turns::DeviceTurns;
+use crate::thread_end::{ThreadEnd, ThreadWatch};
 use gavel_data::{ConversationScore, Message, StepValue};
 use gavel_policy::memory::{Footprint, PassShape};
-use gavel_policy::{Device, HostWeights, Model};
+use gavel_policy::{Device, HostWeights, Model, device};
 use gavel_text::TextModel;
 use reader::{ReadConversation, Reader};
 use serde_json::{Map, Value};
@@ -45,6 +46,7 @@ struct Handle {
     counters: Arc<Counters>,
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
+    watch: ThreadWatch,
 }
 
 /// The memory that a reward model takes on its device, in bytes.
@@ -88,11 +90,13 @@ impl RewardModel {
         let (requests, received) = channel();
         let counters = Arc::new(Counters::default());
         let (known, counted) = (HashMap::new(), counters.clone());
-        let worker = Worker { model, host, turns, output, max_tokens_per_batch, max_wait, known, counters: counted };
+        let (end, watch) = ThreadEnd::new(device::probe);
+        let worker =
+            Worker { model, host, turns, output, max_tokens_per_batch, max_wait, known, counters: counted, end };
         let thread = std::thread::Builder::new().name("gavel-reward-model".into());
         let thread = thread.spawn(move || worker.run(&received)).map_err(RewardModelError::Thread)?;
         let (requests, thread) = (Some(requests), Some(thread));
-        Ok(Self(Arc::new(Handle { reader, steps, footprint, counters, requests, thread })))
+        Ok(Self(Arc::new(Handle { reader, steps, footprint, counters, requests, thread, watch })))
     }
 
     /// The score of a conversation, whose last message is what is scored. Its text is made and tokenised before this
@@ -109,9 +113,10 @@ impl RewardModel {
             Ok((self.ask(read)?, steps))
         });
         let how = self.0.steps.as_ref().map(|steps| steps.score);
+        let watch = self.0.watch.clone();
         async move {
             let (answer, steps) = asked?;
-            let values = answer.await.map_err(|_| RewardModelError::Stopped)??;
+            let values = answer.await.map_err(|_| watch.cause())??;
             Ok(match how {
                 None => ConversationScore::whole(values.first().copied().unwrap_or(f64::NAN)),
                 Some(how) => ConversationScore { score: how.of(&values), steps: of_steps(steps, &values) },
@@ -152,9 +157,10 @@ impl RewardModel {
             let tokens = read.tokens.len();
             Ok((self.ask(read)?, tokens))
         });
+        let watch = self.0.watch.clone();
         async move {
             let (answer, tokens) = asked?;
-            let scores = answer.await.map_err(|_| RewardModelError::Stopped)??;
+            let scores = answer.await.map_err(|_| watch.cause())??;
             Ok(Labels { scores: scores.to_vec(), tokens })
         }
     }
@@ -172,7 +178,7 @@ impl RewardModel {
         let (reply, values) = oneshot::channel();
         let request = Request { key: *hasher.finalize().as_bytes(), tokens, places, reply };
         let requests = self.0.requests.as_ref().ok_or(RewardModelError::Stopped)?;
-        requests.send(request).map_err(|_| RewardModelError::Stopped)?;
+        requests.send(request).map_err(|_| self.0.watch.cause())?;
         Ok(values)
     }
 
@@ -187,8 +193,19 @@ impl RewardModel {
     }
 
     /// Whether the thread still works.
-    pub fn is_alive(&self) -> bool {
-        self.0.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    ///
+    /// # Errors
+    /// It has ended, for this reason.
+    pub fn check(&self) -> Result<(), RewardModelError> {
+        match self.0.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            true => Ok(()),
+            false => Err(self.0.watch.cause().into()),
+        }
+    }
+
+    /// Waits until the thread ends because it cannot continue, and gives the reason.
+    pub async fn ended(&self) -> RewardModelError {
+        self.0.watch.ended().await.into()
     }
 }
 

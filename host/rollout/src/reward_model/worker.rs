@@ -5,6 +5,8 @@ use super::error::RewardModelError;
 use super::usage::Counters;
 use super::waiting::{Asked, Key, Request, Values, Waiting};
 use crate::device_turns::DeviceTurns;
+use crate::thread_end::ThreadEnd;
+use gavel_policy::device::DeviceFailure;
 use gavel_policy::{HostWeights, Kind, Model, Packed, PackedRow, PolicyError, Tensor};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,10 +26,11 @@ pub(super) struct Worker {
     /// The values so far, so that no conversation is computed twice.
     pub(super) known: HashMap<Key, Values>,
     pub(super) counters: Arc<Counters>,
+    pub(super) end: ThreadEnd,
 }
 
 impl Worker {
-    /// Works until the last handle is gone.
+    /// Works until the last handle is gone, or the device fails. Whoever waits then learns it from the handle.
     pub(super) fn run(mut self, requests: &Receiver<Request>) {
         let mut waiting = Waiting::default();
         loop {
@@ -38,8 +41,8 @@ impl Worker {
                 }
             }
             self.gather(requests, &mut waiting);
-            if !waiting.is_empty() {
-                self.take_turn(requests, &mut waiting);
+            if !waiting.is_empty() && self.take_turn(requests, &mut waiting).is_err() {
+                return;
             }
         }
     }
@@ -56,7 +59,10 @@ impl Worker {
     }
 
     /// Scores one batch after another, until nothing waits or the policy wants its device back.
-    fn take_turn(&mut self, requests: &Receiver<Request>, waiting: &mut Waiting) {
+    ///
+    /// # Errors
+    /// The device has failed.
+    fn take_turn(&mut self, requests: &Receiver<Request>, waiting: &mut Waiting) -> Result<(), Arc<DeviceFailure>> {
         let turns = self.turns.clone();
         let began = Instant::now();
         let turn = turns.borrow();
@@ -69,8 +75,8 @@ impl Worker {
             let batch = waiting.take(self.max_tokens_per_batch);
             match &woken {
                 _ if batch.is_empty() => break,
-                Ok(()) => self.score(batch),
-                Err(error) => fail(batch.into_iter().flat_map(|asked| asked.replies), error),
+                Ok(()) => self.score(batch)?,
+                Err(error) => self.fail(batch.into_iter().flat_map(|asked| asked.replies), error)?,
             }
             if turn.is_wanted() {
                 break;
@@ -81,6 +87,7 @@ impl Worker {
         {
             tracing::warn!("the weights of a reward model stay on its device: {error}");
         }
+        Ok(())
     }
 
     fn move_weights(
@@ -106,7 +113,7 @@ impl Worker {
         }
     }
 
-    fn score(&mut self, batch: Vec<Asked>) {
+    fn score(&mut self, batch: Vec<Asked>) -> Result<(), Arc<DeviceFailure>> {
         let (mut rows, mut places, mut asked) = (Vec::new(), Vec::new(), Vec::new());
         for Asked { key, tokens, places: of_row, replies } in batch {
             rows.push(PackedRow { after: None, tokens });
@@ -119,7 +126,7 @@ impl Worker {
         self.counters.add_computing(began.elapsed());
         let values = match computed {
             Ok(values) => values,
-            Err(error) => return fail(asked.into_iter().flat_map(|(_, replies)| replies), &Arc::new(error)),
+            Err(error) => return self.fail(asked.into_iter().flat_map(|(_, replies)| replies), &Arc::new(error)),
         };
         for ((key, replies), values) in asked.into_iter().zip(values) {
             self.counters.reuse(replies.len() as u64 - 1);
@@ -132,6 +139,21 @@ impl Worker {
                 let _ = reply.send(found);
             }
         }
+        Ok(())
+    }
+
+    /// Answers whoever asked for what failed.
+    fn fail(
+        &self,
+        replies: impl Iterator<Item = super::waiting::Reply>,
+        error: &Arc<PolicyError>,
+    ) -> Result<(), Arc<DeviceFailure>> {
+        let failure = self.end.failure(error, "conversations were scored", self.model.device());
+        for reply in replies {
+            let failed = || RewardModelError::Failed(error.clone());
+            let _ = reply.send(Err(failure.clone().map_or_else(failed, RewardModelError::Device)));
+        }
+        failure.map_or(Ok(()), Err)
     }
 
     /// The values of each row, at its places.
@@ -161,8 +183,62 @@ impl Worker {
     }
 }
 
-fn fail(replies: impl Iterator<Item = super::waiting::Reply>, error: &Arc<PolicyError>) {
-    for reply in replies {
-        let _ = reply.send(Err(RewardModelError::Failed(error.clone())));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread_end::{Probe, ThreadWatch};
+    use gavel_policy::{Device, ModelConfig, device};
+    use std::sync::mpsc::channel;
+    use tokio::sync::oneshot;
+
+    /// A worker whose weights do not fit together, and who looks at it.
+    fn broken(probe: Probe) -> (Worker, ThreadWatch) {
+        let sizes = r#"{"architectures":["Qwen2ForSequenceClassification"],"num_labels":1,"vocab_size":50,"hidden_size":16,"intermediate_size":16,"num_hidden_layers":2,"num_attention_heads":2}"#;
+        let config: ModelConfig = serde_json::from_str(sizes).unwrap();
+        let model = Model::random(config, 3, Device::Cpu).unwrap();
+        let (_, mut norm) = model.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
+        norm.set_data(&Tensor::ones([15], (norm.kind(), norm.device())));
+        let (end, watch) = ThreadEnd::new(probe);
+        let worker = Worker {
+            model,
+            host: None,
+            turns: Arc::default(),
+            output: Output::Scores,
+            max_tokens_per_batch: 4,
+            max_wait: Duration::ZERO,
+            known: HashMap::new(),
+            counters: Arc::default(),
+            end,
+        };
+        (worker, watch)
+    }
+
+    #[test]
+    fn only_a_device_that_failed_ends_the_thread() {
+        for fails in [false, true] {
+            let (worker, watch) =
+                broken(if fails { |_| Err(PolicyError::Torch("CUDA error".into())) } else { device::probe });
+            let (sender, requests) = channel();
+            // Each is a batch of its own.
+            let asked = [0, 1].map(|key| {
+                let (reply, answer) = oneshot::channel();
+                sender.send(Request { key: [key; 32], tokens: vec![1, 2, 3], places: vec![2], reply }).unwrap();
+                answer
+            });
+            drop(sender);
+            worker.run(&requests);
+            let [first, second] = asked.map(oneshot::Receiver::blocking_recv);
+            match (fails, first.unwrap().unwrap_err()) {
+                (false, RewardModelError::Failed(_)) => {
+                    assert!(matches!(second, Ok(Err(RewardModelError::Failed(_)))) && watch.cause().is_none());
+                }
+                (true, RewardModelError::Device(failure)) => {
+                    assert!(second.is_err(), "nobody works any more");
+                    assert!(failure.to_string().starts_with("cpu failed while conversations were scored"), "{failure}");
+                    assert_eq!(watch.cause().unwrap().to_string(), failure.to_string());
+                }
+                (_, error) => panic!("{error}"),
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use gavel_rollout::RewardModelError;
 impl From<RewardModelError> for ApiError {
     fn from(error: RewardModelError) -> Self {
         match &error {
-            RewardModelError::Stopped => Self::unavailable(error.to_string()),
+            RewardModelError::Stopped | RewardModelError::Device(_) => Self::unavailable(error.to_string()),
             error if error.is_of_conversation() => Self::invalid(error.to_string()),
             error => Self::internal(error.to_string()),
         }

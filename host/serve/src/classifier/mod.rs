@@ -19,7 +19,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use gavel_rollout::{RewardModel, RewardModelError};
+use gavel_rollout::RewardModel;
 use serde_json::{Value, json};
 use server::Classifier;
 
@@ -57,8 +57,8 @@ async fn models(State(classifier): State<Classifier>) -> Json<Value> {
 }
 
 async fn health(State(classifier): State<Classifier>) -> Response {
-    match classifier.model.is_alive() {
-        true => Json(json!({"status": "ok"})).into_response(),
-        false => ApiError::from(RewardModelError::Stopped).into_response(),
+    match classifier.model.check() {
+        Ok(()) => Json(json!({"status": "ok"})).into_response(),
+        Err(error) => ApiError::from(error).into_response(),
     }
 }

@@ -72,7 +72,7 @@ impl From<RolloutError> for ApiError {
             RolloutError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
                 Self::field("messages", error.to_string())
             }
-            RolloutError::Stopped => Self::unavailable(error.to_string()),
+            RolloutError::Stopped | RolloutError::Device(_) => Self::unavailable(error.to_string()),
             _ => Self::internal(error.to_string()),
         }
     }

@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use error::ApiError;
-use gavel_rollout::{AsyncEngine, RolloutError};
+use gavel_rollout::AsyncEngine;
 use serde_json::{Value, json};
 use server::Server;
 use std::sync::Arc;
@@ -56,9 +56,9 @@ async fn models(State(server): State<Server>) -> Json<Value> {
 }
 
 async fn health(State(server): State<Server>) -> Response {
-    match server.engine.is_alive() {
-        true => Json(json!({"status": "ok"})).into_response(),
-        false => ApiError::from(RolloutError::Stopped).into_response(),
+    match server.engine.check() {
+        Ok(()) => Json(json!({"status": "ok"})).into_response(),
+        Err(error) => ApiError::from(error).into_response(),
     }
 }
 
