@@ -72,7 +72,9 @@ fn cuda_part(include: &Path) {
             let mut build = shim(include);
             build.include("shim/cuda-declarations").include(headers).define("USE_C10D_NCCL", None);
             let mut link = build.get_compiler().to_command();
-            let objects = build.files(["shim/cuda/graph.cpp", "shim/cuda/nccl.cpp"]).compile_intermediates();
+            let objects = build
+                .files(["shim/cuda/graph.cpp", "shim/cuda/memory.cpp", "shim/cuda/nccl.cpp"])
+                .compile_intermediates();
             link.args(["-shared", "-s"]).args(objects).arg("-o").arg(&library);
             link.status().map(|status| status.success())
         }

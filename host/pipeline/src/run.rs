@@ -22,7 +22,7 @@ use crate::validation::{Validation, validate};
 use gavel_agent::PolicyWait;
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
-use gavel_rollout::AsyncEngine;
+use gavel_rollout::{AsyncEngine, CacheDuring};
 use gavel_runs::{Metrics, QueuedGroup};
 use gavel_scoring::recording::Grouping;
 use serde::Serialize;
@@ -64,6 +64,8 @@ pub(crate) struct RunShape {
     pub(crate) grouping: Grouping,
     /// Whether a penalty needs a reference.
     pub(crate) needs_reference: bool,
+    /// What becomes of keys and values in updates.
+    pub(crate) cache: CacheDuring,
 }
 
 impl<'a, T: TrainTable + Serialize> Run<'a, T> {
@@ -75,7 +77,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         found: Option<Found>,
         ranks: &Ranks,
     ) -> Result<Self> {
-        let RunShape { learning, drawn, grouping, needs_reference } = shape;
+        let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
         let opened = open_folder(config, &setup.scorer, &setup.logic, grouping, found, ranks)?;
         let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match needs_reference {
@@ -116,7 +118,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
         let rollout =
             Rollout { engine, scorer, table, logic, max_prompt_tokens, validating: ValidationWaits::default() };
-        let updater = Updater::new(trained, trainer, reference, critic);
+        let updater = Updater::new(trained, cache, trainer, reference, critic);
         Ok(Self {
             config,
             ranks: ranks.clone(),

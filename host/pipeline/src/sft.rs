@@ -30,13 +30,11 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     let learning = table.learning(rows.len());
     let schedule = learning.schedule.over(learning.steps).map_err(crate::config::ConfigError::from)?;
-    if let Some(warning) = predict_sft(config, &setup, &rows, ranks.size())?.warning() {
-        tracing::warn!("{warning}");
-    }
+    let cache = predict_sft(config, &setup, &rows, ranks.size())?.announce();
     if ranks.is_first() {
         try_rewards(config, &setup, &[])?;
     }
-    let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false };
+    let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false, cache };
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(run.begin())?;

@@ -39,9 +39,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     let learning = table.learning(prompts.rows.len());
     let (steps, schedule) = (learning.steps, learning.schedule);
     let learning_rate = schedule.over(steps).map_err(crate::config::ConfigError::from)?;
-    if let Some(warning) = predict_train(config, &setup, &prompts.rows, ranks.size())?.warning() {
-        tracing::warn!("{warning}");
-    }
+    let cache = predict_train(config, &setup, &prompts.rows, ranks.size())?.announce();
     let teacher = Teacher::open(config, setup.scorer.sandbox())?;
     if let Some(teacher) = &teacher {
         teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
@@ -63,6 +61,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         drawn: pace.room(0, 0).div_ceil(ranks.drawing()).saturating_mul(numbering.samples()),
         grouping: table.grouping(),
         needs_reference: table.needs_reference(),
+        cache,
     };
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, share, control.clone());

@@ -5,7 +5,7 @@ use crate::error::{PipelineError, Result};
 use crate::reference::Reference;
 use crate::token_measures::{Measuring, TokenMeasures};
 use gavel_policy::Model;
-use gavel_rollout::AsyncEngine;
+use gavel_rollout::{AsyncEngine, CacheDuring};
 use gavel_runs::Checkpoints;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use tch::{TchError, Tensor};
 /// Updates the policy that `engine` decodes with. Decoding waits meanwhile.
 pub(crate) struct Updater {
     engine: AsyncEngine,
+    /// What becomes of the engine's keys and values in updates, and in the passes before them.
+    cache: CacheDuring,
     parts: Arc<Mutex<UpdateParts>>,
 }
 
@@ -48,11 +50,16 @@ impl BeforeStep {
 impl Updater {
     pub(crate) fn new(
         engine: AsyncEngine,
+        cache: CacheDuring,
         trainer: Trainer,
         reference: Option<Reference>,
         critic: Option<Critic>,
     ) -> Self {
-        Self { engine, parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, critic, before_step: None })) }
+        Self {
+            engine,
+            cache,
+            parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, critic, before_step: None })),
+        }
     }
 
     /// Sets the proximal log-probabilities of the next mini-batches of step `step`: those under the policy before its
@@ -84,7 +91,7 @@ impl Updater {
             }
             Ok(mini_batches)
         };
-        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Measures the tokens of trajectories of step `step`, before its update. `of_reference` are their log-probabilities
@@ -126,7 +133,7 @@ impl Updater {
             }
             Ok(measures)
         };
-        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
@@ -144,7 +151,7 @@ impl Updater {
             let reference = reference.as_ref().map(|reference| &reference.model);
             trainer.update(model, reference, &mini_batch, &loss, temperature, learning_rate)
         };
-        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Takes an optimiser step of the critic over a mini-batch of step `step`.
@@ -154,7 +161,7 @@ impl Updater {
             Some(critic) => critic.update(step, &mini_batch),
             None => Err(TrainError::NoCritic),
         };
-        self.engine.run(work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Lets the reference follow the policy after step `step`, if the run asks for it.
@@ -175,7 +182,7 @@ impl Updater {
 
     /// Takes step `step` over rows to imitate.
     pub(crate) fn sft_step(&self, step: u64, rows: Vec<SftRow>, learning_rate: f64) -> Result<SftStats> {
-        self.on_device(move |model, parts| parts.trainer.sft_step(model, &rows, learning_rate))?
+        self.on_device(self.cache, move |model, parts| parts.trainer.sft_step(model, &rows, learning_rate))?
             .map_err(|source| PipelineError::Train { step, source })
     }
 
@@ -183,7 +190,7 @@ impl Updater {
     /// reference that follows the policy, and with the critic. All ranks call this, and only rank 0 has a folder: the
     /// others send it their share of the optimiser's state.
     pub(crate) fn save(&self, into: Option<PathBuf>) -> Result<()> {
-        self.on_device(move |model, parts| {
+        self.on_device(CacheDuring::Kept, move |model, parts| {
             let Some(into) = into else {
                 parts.critic.as_ref().map_or(Ok(()), Critic::send)?;
                 return parts.trainer.save(Path::new("")).map_err(PipelineError::Optimizer);
@@ -201,10 +208,11 @@ impl Updater {
 
     fn on_device<R: Send + 'static>(
         &self,
+        cache: CacheDuring,
         work: impl FnOnce(&Model, &mut UpdateParts) -> R + Send + 'static,
     ) -> Result<R> {
         let parts = self.parts.clone();
-        Ok(self.engine.run_blocking(move |model| work(model, &mut lock(&parts)))?)
+        Ok(self.engine.run_blocking(cache, move |model| work(model, &mut lock(&parts)))?)
     }
 }
 

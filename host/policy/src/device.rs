@@ -6,7 +6,7 @@ mod memory;
 
 pub use cuda::load_cuda;
 pub use failure::{DeviceFailure, probe};
-pub use memory::{DeviceMemory, memory};
+pub use memory::{DeviceMemory, give_back, memory};
 
 use crate::engine::EngineConfig;
 use crate::error::{PolicyError, Result};

@@ -1,7 +1,7 @@
 //! The handle of a model on its device.
 
 use crate::completion::Completion;
-use crate::device_thread::{DeviceThread, Order, Queued, Reply};
+use crate::device_thread::{CacheDuring, DeviceThread, Order, Queued, Reply};
 use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
@@ -127,21 +127,34 @@ impl AsyncEngine {
         &self,
         work: impl FnOnce(&Model) -> R + Send + 'static,
     ) -> Result<R, RolloutError> {
+        self.run_with(CacheDuring::Kept, work).await
+    }
+
+    /// Does `work` as [`run`](Self::run) does, with or without the engine's keys and values beside it.
+    ///
+    /// # Errors
+    /// The thread has ended, or the keys and values cannot be freed.
+    pub async fn run_with<R: Send + 'static>(
+        &self,
+        cache: CacheDuring,
+        work: impl FnOnce(&Model) -> R + Send + 'static,
+    ) -> Result<R, RolloutError> {
         let (done, result) = oneshot::channel();
         let work = move |model: &Model| {
             // Whoever asked may have stopped waiting.
             let _ = done.send(work(model));
         };
-        self.thread.send(Order::Run(Box::new(work)))?;
+        self.thread.send(Order::Run { cache, work: Box::new(work) })?;
         result.await.map_err(|_| self.thread.stopped())
     }
 
-    /// Does `work` as [`run`](Self::run) does, and blocks the calling thread until it is done.
+    /// Does `work` as [`run_with`](Self::run_with) does, and blocks the calling thread until it is done.
     ///
     /// # Errors
-    /// The thread has ended.
+    /// As there.
     pub fn run_blocking<R: Send + 'static>(
         &self,
+        cache: CacheDuring,
         work: impl FnOnce(&Model) -> R + Send + 'static,
     ) -> Result<R, RolloutError> {
         let (done, result) = std::sync::mpsc::channel();
@@ -149,7 +162,7 @@ impl AsyncEngine {
             // Whoever asked waits, unless the process ends.
             let _ = done.send(work(model));
         };
-        self.thread.send(Order::Run(Box::new(work)))?;
+        self.thread.send(Order::Run { cache, work: Box::new(work) })?;
         result.recv().map_err(|_| self.thread.stopped())
     }
 

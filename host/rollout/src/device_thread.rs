@@ -33,7 +33,20 @@ pub(crate) enum Order {
     /// A conversation has no further turn.
     Forget(u64),
     /// Do this between two steps.
-    Run(Box<dyn FnOnce(&Model) + Send>),
+    Run { cache: CacheDuring, work: Work },
+}
+
+/// Other work with the model.
+pub(crate) type Work = Box<dyn FnOnce(&Model) + Send>;
+
+/// What becomes of keys and values while other work has the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CacheDuring {
+    /// They stay.
+    #[default]
+    Kept,
+    /// Their memory is freed. Responses under way are computed again afterwards.
+    Released,
 }
 
 /// A request to submit.
@@ -170,16 +183,16 @@ impl Owner {
                 match orders.recv() {
                     Ok(order) => {
                         turn = Some(turns.take());
-                        self.take(order);
+                        if let Err(error) = self.take(order)
+                            && !self.recover(error)
+                        {
+                            return;
+                        }
                     }
                     Err(_) => return,
                 }
             }
-            while let Ok(order) = orders.try_recv() {
-                self.take(order);
-            }
-            let stepped = self.step();
-            if let Err(error) = stepped
+            if let Err(error) = self.take_all(orders).and_then(|()| self.step())
                 && !self.recover(error)
             {
                 return;
@@ -188,7 +201,11 @@ impl Owner {
         }
     }
 
-    fn take(&mut self, order: Order) {
+    fn take_all(&mut self, orders: &Receiver<Order>) -> Result<(), PolicyError> {
+        orders.try_iter().try_for_each(|order| self.take(order))
+    }
+
+    fn take(&mut self, order: Order) -> Result<(), PolicyError> {
         match order {
             Order::Generate { queued, accepted } => {
                 let submitted = self.submit(queued);
@@ -197,8 +214,14 @@ impl Owner {
             }
             Order::SetVersion(version) => self.engine.set_version(version),
             Order::Forget(conversation) => self.engine.forget(conversation),
-            Order::Run(work) => work(&self.model),
+            Order::Run { cache, work } => {
+                if cache == CacheDuring::Released {
+                    self.engine.release_cache()?;
+                }
+                work(&self.model);
+            }
         }
+        Ok(())
     }
 
     /// Submits all of them, or none.
@@ -342,11 +365,10 @@ mod tests {
     /// Replaces the weights of the last norm by `count` ones.
     fn set_norm(thread: &DeviceThread, count: i64) {
         let work = move |model: &Model| {
-            let (_, mut norm) =
-                model.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
+            let (_, mut norm) = model.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
             norm.set_data(&Tensor::ones([count], (norm.kind(), norm.device())));
         };
-        thread.send(Order::Run(Box::new(work))).unwrap();
+        thread.send(Order::Run { cache: CacheDuring::Kept, work: Box::new(work) }).unwrap();
     }
 
     /// The results of two requests that are submitted together.

@@ -5,7 +5,7 @@
 use futures::future::{join4, try_join_all};
 use gavel_data::FinishReason;
 use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
-use gavel_rollout::{AsyncEngine, GenerateRequest, Observer, RolloutError};
+use gavel_rollout::{AsyncEngine, CacheDuring, GenerateRequest, Observer, RolloutError};
 use gavel_text::TextModel;
 use serde_json::json;
 use std::sync::Arc;
@@ -116,6 +116,40 @@ fn a_response_that_nobody_waits_for_is_cancelled() {
     assert!(held.is_ok() && paused.is_ok());
     whole(&engine, vec![request(3, &[])]);
     assert_eq!(cancelled.0.load(Ordering::Relaxed), 2);
+}
+
+#[derive(Default)]
+struct Steps(AtomicUsize);
+
+impl Observer for Steps {
+    fn stepped(&self, drawn: usize, _: u64) {
+        self.0.fetch_add(drawn, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn work_in_place_of_keys_and_values_changes_no_response() {
+    let requests = || (0..6).map(|seed| request(seed, if seed % 2 == 0 { &["ab", "c"] } else { &[] })).collect();
+    let expected = whole(&engine(), requests());
+    let steps = Arc::new(Steps::default());
+    let engine = engine_with(steps.clone());
+    let between: Vec<usize> = block_on(async {
+        let mut responses = engine.generate(requests()).await.unwrap();
+        let mut between = Vec::new();
+        while engine.run(|_| ()).await.is_ok() && steps.0.load(Ordering::Relaxed) < 30 {
+            let drawn = steps.clone();
+            let work = move |_: &Model| drawn.0.load(Ordering::Relaxed);
+            between.push(engine.run_with(CacheDuring::Released, work).await.unwrap());
+        }
+        for (number, response) in responses.drain(..).enumerate() {
+            let found = response.await.unwrap();
+            let (ids, logprobs, reason) = &expected[number];
+            assert_eq!((&found.response, found.finish_reason), (ids, *reason));
+            assert!(found.logprobs.iter().zip(logprobs).all(|(one, other)| (one - other).abs() < 3e-5));
+        }
+        between
+    });
+    assert!(between.iter().any(|drawn| (1..30).contains(drawn)), "nothing was under way: {between:?}");
 }
 
 #[test]

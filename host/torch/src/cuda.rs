@@ -2,6 +2,7 @@
 //! same binary runs without CUDA.
 
 pub mod graph;
+pub mod memory;
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::fd::AsRawFd;

@@ -37,6 +37,8 @@ pub(super) struct Plan<'a> {
     batch: MiniBatch,
     rollout: Rollout,
     cache_memory: Option<u64>,
+    /// Whether responses are drawn on this device, too.
+    draws_here: bool,
     /// The reward models on the same device.
     reward_models: Vec<(String, RewardModelFootprint)>,
 }
@@ -137,6 +139,7 @@ impl<'a> Plan<'a> {
                 has_turns: config.agent.has_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
+            draws_here: rollout.device.is_none(),
             reward_models: setup.reward_models.footprints(device),
         };
         plan.check_cache()?;
@@ -200,12 +203,12 @@ impl<'a> Plan<'a> {
                 kept.push(part("optimiser of the critic".into(), critic.optimizer()));
             }
         }
-        if self.rollout.rows > 0 {
+        let cache = (self.rollout.rows > 0).then(|| {
             let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
             let waiting = if has_turns { ", and of conversations between turns" } else { "" };
             let what = format!("keys and values of {rows} × {} tokens{waiting}", prompt + response);
-            kept.push(part(what, self.cache(footprint)));
-        }
+            part(what, self.cache(footprint))
+        });
         let shape = self.micro_batch();
         let learned = (shape.tokens as f64 * self.batch.learned).ceil() as u64;
         let chunk = learned.min(tokens_per_chunk(self.sizes) as u64).max(1);
@@ -262,6 +265,8 @@ impl<'a> Plan<'a> {
         let there = |parts: Vec<Part>| parts.into_iter().filter(|part| part.bytes > 0).collect();
         Ok(Prediction {
             kept,
+            cache,
+            may_release_cache: self.draws_here,
             update: there(update),
             rollout: there(rollout),
             scoring: there(scoring),
@@ -376,6 +381,7 @@ mod tests {
             batch,
             rollout: Rollout { rows: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
             cache_memory: Some(8 << 30),
+            draws_here: true,
             reward_models: Vec::new(),
         }
     }

@@ -62,9 +62,7 @@ pub(super) fn run<T: PairMethod>(
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
-        if let Some(warning) = pairs.predict(config, &setup, ranks.size())?.warning() {
-            tracing::warn!("{warning}");
-        }
+        pairs.predict(config, &setup, ranks.size())?.announce();
         if ranks.is_first() {
             probe(config, &setup, &[])?;
         }

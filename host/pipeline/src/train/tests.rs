@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::load;
 use gavel_policy::{Device, Model, ModelConfig};
+use gavel_rollout::CacheDuring;
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
 use gavel_train::{Estimator, PolicyLoss};
@@ -112,6 +113,28 @@ fn teacher(path: &Path) -> String {
 /// The name of an estimator as it is written.
 fn written(estimator: Estimator) -> String {
     serde_json::to_value(estimator).unwrap().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn keys_and_values_that_are_let_go_before_updates_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // Responses end by themselves, long before either number of tokens. Keys and values of the larger one fit nowhere.
+    let take = |name: &str, max_tokens: u64, cache: CacheDuring| {
+        let text = format!(
+            "[model.init]\nmax_position_embeddings = 2000000000\n[rollout]\nmax_tokens = {max_tokens}\n[train]\nloss.kl = {{}}"
+        );
+        let config = config(folder.path(), name, &text);
+        assert_eq!(crate::dry_run_train(&config, 1).unwrap().memory.announce(), cache, "{name}");
+        let mut steps = take(&config);
+        assert_learned(name, &steps);
+        // The limit is `max_tokens`; times are never the same.
+        let others = ["time/", "perf/", "device_wait/", "/latency_", "response_length/limit"];
+        let is_the_same = |metric: &str| !others.iter().any(|other| metric.contains(other));
+        steps.iter_mut().for_each(|step| step.retain(|metric, _| is_the_same(metric)));
+        steps
+    };
+    let kept = take("kept", 2000, CacheDuring::Kept);
+    assert_eq!(take("released", 1_000_000_000, CacheDuring::Released), kept);
 }
 
 #[test]

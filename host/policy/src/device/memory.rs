@@ -33,6 +33,18 @@ pub fn memory(device: Device) -> Result<DeviceMemory> {
     }
 }
 
+/// Gives memory that tensors had back to `device`. libtorch keeps it on a GPU for the next tensors, which may have other
+/// sizes. On the CPU it is given back as tensors are dropped.
+///
+/// # Errors
+/// The device has failed.
+pub fn give_back(device: Device) -> Result<()> {
+    match device {
+        Device::Cuda(_) => Ok(gavel_torch::cuda::memory::give_back()?),
+        _ => Ok(()),
+    }
+}
+
 fn machine() -> Result<DeviceMemory> {
     const FILE: &str = "/proc/meminfo";
     let text = read_to_string(FILE).map_err(|source| PolicyError::Io { action: "read", path: FILE.into(), source })?;

@@ -90,13 +90,19 @@ impl Graphs {
         self.steps.is_usable()
     }
 
+    /// Forgets all steps, before the memory that they use is freed.
+    pub(super) fn forget(&mut self) {
+        self.steps.forget();
+        self.inputs.clear();
+        self.memory = None;
+    }
+
     /// Decodes the rows in `slots`, and gives the inputs of the step too. The results have a row for each of them, then
     /// padding.
     pub(super) fn step(&mut self, model: &Model, slots: &mut Slots, form: Form) -> Result<(StepInputs, Computed)> {
         let memory = Memory { weights: model.addresses(), slots: slots.cache.slots, capacity: slots.cache.capacity };
         if self.memory.as_ref() != Some(&memory) {
-            self.steps.forget();
-            self.inputs.clear();
+            self.forget();
             self.memory = Some(memory);
         }
         let key = Key { rows: padded(slots.rows.len()), draws: form.is_plain().then_some(form) };

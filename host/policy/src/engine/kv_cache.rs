@@ -142,6 +142,17 @@ impl KvCache {
         Ok(())
     }
 
+    /// Frees the memory of all keys and values, and forgets the conversations that are kept.
+    pub(super) fn release(&mut self) -> Result<()> {
+        self.kept = Kept::default();
+        self.keys.iter_mut().chain(&mut self.values).try_for_each(|store| {
+            *store = Store::zeros(&store.places, 0, 0)?;
+            Ok::<_, PolicyError>(())
+        })?;
+        (self.slots, self.capacity) = (0, 0);
+        Ok(())
+    }
+
     /// Fills a slot with zeros. A value that is not finite would reach the slot's next row through masked places, as 0
     /// times NaN is NaN.
     pub(super) fn clear(&mut self, slot: usize) -> Result<()> {
@@ -263,5 +274,26 @@ mod tests {
             // The rest is zeros.
             assert_eq!(store.places.sum(Kind::Double).double_value(&[]), 3.0 * f64::from(2 * 2 * 64 * 8));
         }
+    }
+
+    #[test]
+    fn a_cache_that_is_released_has_no_memory_and_can_grow_again() {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
+        let config: ModelConfig = serde_json::from_str(json).unwrap();
+        let mut cache = KvCache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
+        let bytes = |cache: &KvCache| {
+            let stores = cache.keys.iter().chain(&cache.values);
+            let rows = cache.kept.tokens() * 3 * 2 * 2 * 8 * 4;
+            stores.map(|store| store.places.numel() * 4).sum::<usize>() + rows
+        };
+        let empty = bytes(&cache);
+        cache.reserve(4, 100).unwrap();
+        cache.keep(1, 7, vec![5; 40]).unwrap();
+        assert!(bytes(&cache) > 4 * 100 * 3 * 2 * 2 * 8 * 4);
+        cache.release().unwrap();
+        assert_eq!((bytes(&cache), cache.slots, cache.capacity), (empty, 0, 0));
+        cache.reserve(2, 64).unwrap();
+        assert!(cache.keys.iter().all(|store| store.places.abs().max().double_value(&[]) == 0.0));
+        assert_eq!((cache.slots, cache.capacity), (2, 64));
     }
 }

@@ -28,6 +28,7 @@ mod truncation;
 pub use request::{Drawn, EngineConfig, EngineStep, Finished, Request};
 
 use crate::config::{Head, ModelConfig};
+use crate::device::give_back;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::out_of_memory::Phase;
@@ -152,6 +153,17 @@ impl Engine {
         if version != std::mem::replace(&mut self.scheduler.version, version) {
             self.scheduler.slots.cache.kept = Kept::default();
         }
+    }
+
+    /// Frees the memory of all keys and values, so that something else can have it. Responses under way keep the tokens
+    /// that they have drawn. Before they continue, they are computed again, with the weights of then.
+    pub fn release_cache(&mut self) -> Result<()> {
+        self.scheduler.put_back(|_| true)?;
+        if let Some(graphs) = &mut self.graphs {
+            graphs.forget();
+        }
+        self.scheduler.slots.cache.release()?;
+        give_back(self.device)
     }
 
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for

@@ -84,7 +84,7 @@ impl Scheduler {
 
     /// Puts back the rows for which `which` holds and returns their number. They go before the waiting requests, as
     /// they arrived earlier.
-    fn put_back(&mut self, which: impl Fn(&Row) -> bool) -> Result<usize> {
+    pub(super) fn put_back(&mut self, which: impl Fn(&Row) -> bool) -> Result<usize> {
         let mut put_back = self.slots.remove(which)?;
         put_back.sort_unstable_by_key(|row| row.arrival);
         let count = put_back.len();

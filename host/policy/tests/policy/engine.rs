@@ -473,3 +473,32 @@ fn each_token_comes_with_the_most_probable_ones() {
         }
     }
 }
+
+#[test]
+fn a_cache_that_is_let_go_changes_no_response() {
+    for config in [config(), ModelConfig { windows: vec![Some(5), None], ..config() }] {
+        let model = model(config);
+        let requests = requests();
+        let expected = run(&model, 4, &requests);
+        // With few tokens a step, rows are computed in parts, and let go in the middle of one once.
+        for (prefill_tokens, releases) in [(4096, usize::MAX), (24, 3), (4, 1)] {
+            let config = EngineConfig { max_batch: 4, prefill_tokens, ..EngineConfig::default() };
+            let mut engine = Engine::new(&model, config).unwrap();
+            requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+            let (mut finished, mut released, mut steps) = (Vec::new(), 0, 0);
+            while !engine.is_idle() {
+                finished.extend(engine.step(&model).unwrap().finished);
+                steps += 1;
+                if steps % 5 == 0 && steps / 5 <= releases || releases == usize::MAX {
+                    let (under_way, waiting) = (engine.active(), engine.waiting());
+                    engine.release_cache().unwrap();
+                    assert_eq!((engine.active(), engine.waiting()), (0, under_way + waiting));
+                    released += under_way;
+                }
+            }
+            finished.sort_by_key(|response| response.id);
+            assert!(released > 0 && engine.preemptions() == 0 && finished.len() == expected.len());
+            expected.iter().zip(&finished).for_each(|(one, other)| assert_same(one, other));
+        }
+    }
+}
