@@ -7,9 +7,11 @@
 //!
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
+mod beside_tensors;
 mod ranks;
 mod shared_by;
 
+pub use beside_tensors::BesideTensors;
 pub use shared_by::{SharedBy, owners};
 
 use crate::architecture::Architecture;

@@ -8,7 +8,7 @@ use crate::setup::Setup;
 use bytesize::ByteSize;
 use gavel_policy::device;
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
-use gavel_policy::memory::{Footprint, PassShape, SharedBy};
+use gavel_policy::memory::{BesideTensors, Footprint, PassShape, SharedBy};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
 use gavel_rollout::RewardModelFootprint;
 use gavel_train::{LongestRows, tokens_per_chunk};
@@ -247,10 +247,15 @@ impl<'a> Plan<'a> {
             rollout.extend(at_rest.clone());
         }
         let (awake, asleep): (Vec<_>, Vec<_>) = self.reward_models.iter().partition(|(_, footprint)| !footprint.sleeps);
-        let loaded = awake.iter().map(|(_, footprint)| footprint.weights).sum();
+        let beside = BesideTensors::on(self.device, self.ranks.ranks);
+        let loaded = awake.iter().map(|(_, footprint)| footprint.weights).sum::<u64>() + beside.context;
         kept.extend(
             awake.iter().map(|(name, model)| part(format!("weights of the reward model {name}"), model.weights)),
         );
+        if beside.total() > 0 {
+            let ranks = if beside.connections > 0 { ", and connections of ranks" } else { "" };
+            kept.push(part(format!("CUDA's context, workspaces of products{ranks}"), beside.total()));
+        }
         // Only one of them computes at a time.
         let needs = |model: &RewardModelFootprint| model.batch + if model.sleeps { model.weights } else { 0 };
         let largest = awake.iter().chain(&asleep).max_by_key(|(_, model)| needs(model));
@@ -398,6 +403,22 @@ mod tests {
         assert!(needs(&small, 8, true) < GPU / 2);
         assert!(needs(&large, 16, false) > GPU);
         assert!(needs(&large, 16, true) < GPU);
+    }
+
+    #[test]
+    fn what_a_gpu_has_beside_tensors_is_counted() {
+        let sizes = qwen(896, 4864, 24, [14, 2]);
+        let says = |plan: &Plan<'_>| {
+            let prediction = plan.predict().unwrap();
+            let of_cuda = |part: &&Part| part.what.starts_with("CUDA's context");
+            (prediction.kept.iter().find(of_cuda).map(|part| (part.what.clone(), part.bytes >> 20)), prediction.loaded)
+        };
+        let one = (Some(("CUDA's context, workspaces of products".into(), 608)), 512 << 20);
+        assert_eq!(says(&plan(&sizes, 1, false)), one);
+        let eight =
+            (Some(("CUDA's context, workspaces of products, and connections of ranks".into(), 1120)), 512 << 20);
+        assert_eq!(says(&plan(&sizes, 8, false)), eight);
+        assert_eq!(says(&Plan { device: Device::Cpu, ..plan(&sizes, 8, false) }), (None, 0));
     }
 
     #[test]
