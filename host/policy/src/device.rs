@@ -3,10 +3,12 @@
 mod cuda;
 mod failure;
 mod memory;
+mod runtime;
 
 pub use cuda::load_cuda;
 pub use failure::{DeviceFailure, probe};
 pub use memory::{DeviceMemory, give_back, memory};
+pub use runtime::make_current;
 
 use crate::engine::EngineConfig;
 use crate::error::{PolicyError, Result};
@@ -19,6 +21,8 @@ use tch::{Cuda, Device};
 
 /// The device named `auto` (a GPU if there is one, else the CPU), `cpu`, `cuda` or `cuda:N`. Without a number it is the
 /// GPU of this process: the first, or among the ranks of a machine that of its number there.
+///
+/// It makes no context on any GPU: libtorch asks the driver for the number of GPUs alone.
 pub fn select(name: &str) -> Result<Device> {
     let fail = |what: String| Err(PolicyError::Device { name: name.to_owned(), what });
     let index = match name {

@@ -5,7 +5,7 @@ use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
 use crate::stop_reader::StopReader;
-use crate::thread_end::{Probe, ThreadEnd, ThreadWatch};
+use crate::thread_end::{Probe, ThreadEnd, ThreadWatch, use_here};
 use gavel_data::FinishReason;
 use gavel_policy::{Drawn, Engine, EngineConfig, EngineStep, Finished, Model, PolicyError, Request};
 use gavel_text::TextError;
@@ -79,7 +79,11 @@ impl DeviceThread {
         let (end, watch) = ThreadEnd::new(probe);
         let mut owner = Owner { model, config, engine, active: HashMap::new(), observer, end };
         let thread = std::thread::Builder::new().name("gavel-device".into());
-        let handle = thread.spawn(move || owner.run(&received, &turns)).map_err(RolloutError::Thread)?;
+        let work = move || {
+            use_here(owner.model.device());
+            owner.run(&received, &turns);
+        };
+        let handle = thread.spawn(work).map_err(RolloutError::Thread)?;
         Ok((Self { orders: Some(orders), handle: Some(handle), watch }, longest))
     }
 

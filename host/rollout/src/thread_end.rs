@@ -1,6 +1,7 @@
-//! The end of a thread that owns a model: whoever asks it learns why.
+//! The beginning and the end of a thread that owns a model: whoever asks it learns why it ended.
 
-use gavel_policy::{Device, PolicyError, device::DeviceFailure};
+use gavel_policy::device::{self, DeviceFailure};
+use gavel_policy::{Device, PolicyError};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -52,5 +53,13 @@ impl ThreadWatch {
         let mut seen = self.0.clone();
         while seen.changed().await.is_ok() {}
         self.cause()
+    }
+}
+
+/// Prepares this thread for its device.
+pub(crate) fn use_here(device: Device) {
+    if let Err(error) = device::make_current(device) {
+        // What is computed there fails, and says so to whoever asked for it.
+        tracing::warn!("{error}");
     }
 }

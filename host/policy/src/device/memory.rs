@@ -1,7 +1,7 @@
 //! How much memory a device has.
 
+use super::runtime::Runtime;
 use crate::error::{PolicyError, Result};
-use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs::read_to_string;
 use std::path::PathBuf;
 use tch::Device;
@@ -22,7 +22,7 @@ pub struct DeviceMemory {
 /// The system does not report it.
 pub fn memory(device: Device) -> Result<DeviceMemory> {
     match device {
-        Device::Cuda(index) => cuda(index),
+        Device::Cuda(index) => Runtime::of(index)?.memory(),
         _ => {
             let machine = machine()?;
             Ok(control_group().map_or(machine, |limit| DeviceMemory {
@@ -106,48 +106,6 @@ fn control_group() -> Option<DeviceMemory> {
         })
     });
     limits.min_by_key(|limit| limit.free)
-}
-
-/// Asks the CUDA runtime that libtorch has loaded.
-fn cuda(index: usize) -> Result<DeviceMemory> {
-    super::cuda::load_cuda()?;
-    let fail = |what: String| PolicyError::Device { name: format!("cuda:{index}"), what };
-    let symbol = |name: &CStr| {
-        // SAFETY: the name is a NUL-terminated string; the answer is null or the address of that symbol.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        match address.is_null() {
-            true => Err(fail(format!("the CUDA runtime has no {}", name.to_string_lossy()))),
-            false => Ok(address),
-        }
-    };
-    type Set = unsafe extern "C" fn(c_int) -> c_int;
-    type Get = unsafe extern "C" fn(*mut c_int) -> c_int;
-    type MemGetInfo = unsafe extern "C" fn(*mut usize, *mut usize) -> c_int;
-    type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
-    // SAFETY: these are the signatures of these functions in every version of the CUDA runtime.
-    let (get, set, info, error_string) = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, Get>(symbol(c"cudaGetDevice")?),
-            std::mem::transmute::<*mut c_void, Set>(symbol(c"cudaSetDevice")?),
-            std::mem::transmute::<*mut c_void, MemGetInfo>(symbol(c"cudaMemGetInfo")?),
-            std::mem::transmute::<*mut c_void, ErrorString>(symbol(c"cudaGetErrorString")?),
-        )
-    };
-    let done = |status: c_int| match status {
-        0 => Ok(()),
-        // SAFETY: the runtime gives a static NUL-terminated string for every number.
-        status => Err(fail(unsafe { CStr::from_ptr(error_string(status)) }.to_string_lossy().into_owned())),
-    };
-    let (mut before, mut free, mut total) = (0, 0, 0);
-    // SAFETY: the pointers are to integers of the right size that outlive each call.
-    unsafe {
-        done(get(&mut before))?;
-        done(set(index as c_int))?;
-        let asked = done(info(&mut free, &mut total));
-        done(set(before))?;
-        asked?;
-    }
-    Ok(DeviceMemory { total: total as u64, free: free as u64 })
 }
 
 #[cfg(test)]

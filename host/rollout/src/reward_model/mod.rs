@@ -15,7 +15,7 @@ pub use steps::{Each, StepsConfig, StepsScore};
 pub use usage::RewardModelUsage;
 
 use crate::device_turns::DeviceTurns;
-use crate::thread_end::{ThreadEnd, ThreadWatch};
+use crate::thread_end::{ThreadEnd, ThreadWatch, use_here};
 use gavel_data::{ConversationScore, Message, StepValue};
 use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, HostWeights, Model, device};
@@ -94,7 +94,11 @@ impl RewardModel {
         let worker =
             Worker { model, host, turns, output, max_tokens_per_batch, max_wait, known, counters: counted, end };
         let thread = std::thread::Builder::new().name("gavel-reward-model".into());
-        let thread = thread.spawn(move || worker.run(&received)).map_err(RewardModelError::Thread)?;
+        let work = move || {
+            use_here(worker.model.device());
+            worker.run(&received);
+        };
+        let thread = thread.spawn(work).map_err(RewardModelError::Thread)?;
         let (requests, thread) = (Some(requests), Some(thread));
         Ok(Self(Arc::new(Handle { reader, steps, footprint, counters, requests, thread, watch })))
     }
