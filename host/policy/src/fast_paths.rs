@@ -69,6 +69,8 @@ pub(crate) enum FastPath {
     FlashPacked,
     /// Attention in which query heads share their keys and values instead of copies.
     SharedKeys,
+    /// Logits in 32 bits of weights in 16, in decoding.
+    WideLogits,
 }
 
 impl fmt::Display for FastPath {
@@ -77,6 +79,7 @@ impl fmt::Display for FastPath {
             Self::FlashDecoding => "flash attention in decoding",
             Self::FlashPacked => "flash attention of packed rows",
             Self::SharedKeys => "attention with shared keys and values",
+            Self::WideLogits => "the product of logits in 32 bits",
         })
     }
 }

@@ -36,6 +36,7 @@ mod tensor_file;
 pub mod threads;
 mod token_logprobs;
 mod training_pass;
+mod wide_logits;
 
 pub use architecture::Architecture;
 pub use checkpoint::{stored_kind, weight_files};

@@ -68,7 +68,7 @@ fn logits(
         };
     }
     match next {
-        Some(_) => Ok(Some(model.logits(&model.normalise(&x)?)?)),
+        Some(_) => Ok(Some(model.logits_to_draw_from(&model.normalise(&x)?)?)),
         None => Ok(None),
     }
 }
