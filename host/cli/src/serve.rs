@@ -59,13 +59,23 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
         // Tests and scripts wait for this line.
         outln!("serving {name} at http://{address}/v1");
-        tokio::select! {
-            never = gavel_serve::serve(listener, router) => match never {},
-            stopped = stopped() => stopped,
-            failed = served.failed() => Err(failed),
-        }
+        answer(listener, router, &served, stopped()).await
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Answers requests until `stopped` has come or the model has failed.
+async fn answer(
+    listener: tokio::net::TcpListener,
+    router: Router,
+    served: &Served,
+    stopped: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    tokio::select! {
+        never = gavel_serve::serve(listener, router) => match never {},
+        stopped = stopped => stopped,
+        failed = served.failed() => Err(failed),
+    }
 }
 
 /// The model that is served.
@@ -124,4 +134,47 @@ async fn stopped() -> Result<()> {
     };
     std::thread::Builder::new().name("gavel-signals".into()).spawn(wait).context("cannot wait for Ctrl-C")?;
     receiver.await.context("cannot wait for Ctrl-C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_policy::{Device, EngineConfig, Model};
+    use gavel_text::TextModel;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    fn health(address: std::net::SocketAddr) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_server_whose_model_fails_says_so_and_ends() {
+        let sizes = r#"{"vocab_size":259,"hidden_size":16,"intermediate_size":16,"num_hidden_layers":1,"num_attention_heads":2}"#;
+        let model = Model::random(serde_json::from_str(sizes).unwrap(), 3, Device::Cpu).unwrap();
+        let metrics = Arc::new(Metrics::default());
+        let engine =
+            AsyncEngine::start(model, TextModel::byte_level(), EngineConfig::default(), metrics.clone()).unwrap();
+        let (router, served) = (openai::router(engine.clone(), metrics, "a"), Served::LanguageModel(engine.clone()));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ended = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let fails = async {
+                let before = tokio::task::spawn_blocking(move || health(address)).await.unwrap();
+                assert!(before.starts_with("HTTP/1.1 200"), "{before}");
+                assert!(engine.run(|_| panic!("a fault of the host")).await.is_err());
+                engine.ended().await;
+                let after = tokio::task::spawn_blocking(move || health(address)).await.unwrap();
+                assert!(after.starts_with("HTTP/1.1 503") && after.contains("the model was stopped"), "{after}");
+            };
+            let ((), ended) = tokio::join!(fails, answer(listener, router, &served, std::future::pending()));
+            ended
+        });
+        assert_eq!(ended.unwrap_err().to_string(), "the model was stopped");
+    }
 }

@@ -93,7 +93,7 @@ impl DeviceThread {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.handle.as_ref().is_some_and(|handle| !handle.is_finished())
+        self.watch.is_alive()
     }
 
     /// The error of whoever asks the thread after its end.
@@ -410,6 +410,7 @@ mod tests {
         }
         let ended = runtime.block_on(thread.ended()).to_string();
         assert!(ended.starts_with("cpu failed while responses were drawn"), "{ended}");
+        assert!(!thread.is_alive());
         let later = thread.send(Order::SetVersion(1)).unwrap_err().to_string();
         assert_eq!(later, ended);
     }

@@ -48,6 +48,11 @@ impl ThreadWatch {
         self.0.borrow().clone()
     }
 
+    /// Whether the thread works, and will.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.has_changed().is_ok() && self.cause().is_none()
+    }
+
     /// Waits for the end of the thread.
     pub(crate) async fn ended(&self) -> Cause {
         let mut seen = self.0.clone();

@@ -162,6 +162,7 @@ fn a_thread_that_ends_is_noticed_by_all() {
         engine.ended().await
     });
     assert!(matches!(ended, RolloutError::Stopped), "{ended}");
+    assert!(matches!(engine.check(), Err(RolloutError::Stopped)));
     let later = block_on(engine.generate(vec![request(1, &[])])).unwrap_err();
     assert_eq!(later.to_string(), "the model was stopped");
 }

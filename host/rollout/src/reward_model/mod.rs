@@ -201,10 +201,7 @@ impl RewardModel {
     /// # Errors
     /// It has ended, for this reason.
     pub fn check(&self) -> Result<(), RewardModelError> {
-        match self.0.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            true => Ok(()),
-            false => Err(self.0.watch.cause().into()),
-        }
+        if self.0.watch.is_alive() { Ok(()) } else { Err(self.0.watch.cause().into()) }
     }
 
     /// Waits until the thread ends because it cannot continue, and gives the reason.
