@@ -23,6 +23,7 @@ fn main() {
             "shim/autograd.cpp",
             "shim/collectives.cpp",
             "shim/context.cpp",
+            "shim/head.cpp",
             "shim/layer.cpp",
             "shim/optimizer.cpp",
             "shim/transfer.cpp",

@@ -3,6 +3,7 @@
 use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
+use gavel_torch::head::{Beside, TokenLogprobs, token_logprobs};
 use tch::Tensor;
 
 impl Model {
@@ -11,10 +12,30 @@ impl Model {
     /// # Errors
     /// The model is a classifier or a critic.
     pub fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
+        Ok(hidden.f_linear(self.language_head()?, None::<&Tensor>)?)
+    }
+
+    /// The log-probabilities of `targets`, `[tokens]`, under the `softmax` of the logits of `hidden`, `[tokens,
+    /// hidden]`, over `temperature`.
+    ///
+    /// # Errors
+    /// The model is a classifier or a critic, or a target is outside the vocabulary.
+    pub fn logprobs_of(
+        &self,
+        hidden: &Tensor,
+        targets: &Tensor,
+        temperature: f64,
+        beside: Beside,
+    ) -> Result<TokenLogprobs> {
+        Ok(token_logprobs(hidden, self.language_head()?, targets, temperature, beside)?)
+    }
+
+    /// `[vocab, hidden]`
+    fn language_head(&self) -> Result<&Tensor> {
         if self.config().head != Head::LanguageModel {
             return Err(PolicyError::Input("only a language model has logits of the next token".into()));
         }
-        Ok(hidden.f_linear(self.head.as_ref().unwrap_or(&self.embedding), None::<&Tensor>)?)
+        Ok(self.head.as_ref().unwrap_or(&self.embedding))
     }
 
     /// The values, `[…, labels]`, that a critic gives to the tokens with these

@@ -2,6 +2,7 @@
 
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
+use gavel_torch::head::Beside;
 use tch::{Kind, Tensor};
 
 /// Tokens whose logits are computed at once.
@@ -31,10 +32,9 @@ impl Model {
         let mut logprobs = Vec::with_capacity(given);
         for start in (0..given as i64).step_by(CHUNK as usize) {
             let length = CHUNK.min(given as i64 - start);
-            let logits = self.logits(&hidden.f_narrow(0, start, length)?)?.f_to_kind(Kind::Float)?;
-            let targets = targets.f_narrow(0, start, length)?.f_unsqueeze(1)?;
-            let own = logits.f_gather(1, &targets, false)?.f_squeeze_dim(1)?;
-            logprobs.extend(Vec::<f32>::try_from(own.f_sub(&logits.f_logsumexp([1i64], false)?)?)?);
+            let [hidden, targets] = [hidden.f_narrow(0, start, length)?, targets.f_narrow(0, start, length)?];
+            let found = self.logprobs_of(&hidden, &targets, 1.0, Beside::Nothing)?.logprobs;
+            logprobs.extend(Vec::<f32>::try_from(found.f_to_kind(Kind::Float)?)?);
         }
         Ok(logprobs)
     }

@@ -3,11 +3,10 @@
 // second derivatives. The Rust side ensures that numbers have 32 bits and rows
 // are contiguous.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "guarded.h"
+#include "rows.h"
 #include "vectors.h"
 
 #include <algorithm>
@@ -74,18 +73,6 @@ PORTABLE void rotate_row(const float *x, const float *cos, const float *const si
     out[half + i] = x[half + i] * cos[i] + x[i] * second[i];
   }
 }
-
-int64_t rows_worth_a_thread(int64_t width) { return std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, width)); }
-
-// Runs `body` over rows of `width` numbers, on as many threads as they are
-// worth.
-template <typename Body> void each_row(int64_t rows, int64_t width, const Body &body) {
-  at::parallel_for(0, rows, rows_worth_a_thread(width), [&](int64_t start, int64_t end) {
-    for (auto row = start; row < end; ++row) body(row);
-  });
-}
-
-bool wants_gradient(const at::Tensor &x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
 // `x` is `[rows, width]`.
 struct RmsNorm : Function<RmsNorm> {

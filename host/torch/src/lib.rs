@@ -6,6 +6,7 @@ pub mod attention;
 pub mod autograd;
 pub mod context;
 pub mod cuda;
+pub mod head;
 pub mod layer;
 pub mod optimizer;
 pub mod peers;

@@ -1,6 +1,6 @@
 //! The critic of PPO: a model that says before each token which return it expects.
 
-use crate::batch::micro_batches;
+use crate::batch::{Columns, micro_batches};
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
@@ -95,22 +95,27 @@ impl Trainer {
         let batches = micro_batches(&sequences, self.max_tokens, model);
         let rows = mini_batch.iter().zip(&sequences).map(|(row, sequence)| (row.sample, sequence.trained()));
         let (batches, weights) = self.weighted(batches, rows, Aggregation::TokenMean, 1)?;
-        let (mut statistics, tokens) =
-            self.accumulate_whole(model, None, &batches, mini_batch.len(), |batch, states| {
-                let chunk = batch.whole();
-                let values = chunk.critic_values(model, states.policy)?;
-                let old = chunk.values(&values, |row, at| f64::from(mini_batch[row].values[at]))?;
-                let returns = chunk.values(&values, |row, at| f64::from(mini_batch[row].returns[at]))?;
-                let weights = chunk.values(&values, |row, _| weights[row])?;
-                let [losses, counts] = config.loss(&values, &old, &returns)?;
-                let loss = losses.f_mul(&weights)?.f_sum(None)?;
-                loss.f_backward()?;
-                let mut sums = ChunkSums::new(&loss)?;
-                sums.add("clip_fraction", Reduction::TokenMean, &counts)?;
-                sums.add("value", Reduction::TokenMean, &values)?;
-                sums.add("return", Reduction::TokenMean, &returns)?;
-                Ok(vec![sums])
-            })?;
+        let mut columns = Columns::default();
+        let given = [
+            columns.add(|row, at| f64::from(mini_batch[row].values[at])),
+            columns.add(|row, at| f64::from(mini_batch[row].returns[at])),
+            columns.add(|row, _| weights[row]),
+        ];
+        let (mut statistics, tokens) = self.accumulate(model, None, &batches, mini_batch.len(), |batch, states| {
+            let chunk = batch.whole();
+            let values = chunk.critic_values(model, states.policy)?;
+            let numbers = batch.values(&columns, states.policy)?;
+            let [old, returns, weights] = given.map(|column| numbers.of(column, &chunk));
+            let (old, returns, weights) = (old?, returns?, weights?);
+            let [losses, counts] = config.loss(&values, &old, &returns)?;
+            let loss = losses.f_mul(&weights)?.f_sum(None)?;
+            loss.f_backward()?;
+            let mut sums = ChunkSums::new(&loss)?;
+            sums.add("clip_fraction", Reduction::TokenMean, &counts)?;
+            sums.add("value", Reduction::TokenMean, &values)?;
+            sums.add("return", Reduction::TokenMean, &returns)?;
+            Ok(vec![sums])
+        })?;
         let grad_norm = self.finish(statistics.loss(), lr)?;
         statistics.insert_before("clip_fraction", "grad_norm", grad_norm);
         Ok(UpdateStats { tokens, statistics })

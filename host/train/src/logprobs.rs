@@ -5,7 +5,9 @@ use crate::config::check;
 use crate::error::Result;
 use crate::experience::Experience;
 use gavel_policy::Model;
-use tch::Tensor;
+use gavel_torch::head::{Beside, TokenLogprobs};
+use gavel_torch::scalar::ScalarOperations;
+use tch::{Kind, Tensor};
 
 /// The log-probability of every response token under `softmax(logits /
 /// temperature)`; 0 for tokens that the loss mask excludes. No gradient is
@@ -20,20 +22,20 @@ pub fn log_probs(
     temperature: f64,
     max_tokens: usize,
 ) -> Result<Vec<Vec<f32>>> {
-    let found =
-        token_values(model, experiences, temperature, max_tokens, |_, _, logprobs| Ok(logprobs.shallow_clone()))?;
+    let found = token_values(model, experiences, temperature, max_tokens, Beside::Nothing, |of| Ok(of.logprobs))?;
     let narrow = |row: Vec<f64>| row.into_iter().map(|value| value as f32).collect();
     Ok(found.into_iter().map(narrow).collect())
 }
 
-/// A value of every response token, from its logits, their normaliser and its log-probability, in 64 bits; otherwise
-/// as [`log_probs`].
+/// A value of every response token, from its log-probability and what is computed beside it, in 64 bits; otherwise as
+/// [`log_probs`].
 pub(crate) fn token_values(
     model: &Model,
     experiences: &[Experience],
     temperature: f64,
     max_tokens: usize,
-    value: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+    beside: Beside,
+    value: impl Fn(TokenLogprobs) -> Result<Tensor>,
 ) -> Result<Vec<Vec<f64>>> {
     check("temperature", temperature, "a number above 0", |value| value > 0.0)?;
     let _guard = tch::no_grad_guard();
@@ -42,9 +44,8 @@ pub(crate) fn token_values(
     for batch in micro_batches(&sequences, max_tokens, model)? {
         let hidden = model.hidden_packed(&batch.packed)?;
         for chunk in batch.chunks(model)? {
-            let logits = chunk.logits(model, &hidden, temperature)?;
-            let (logprobs, normaliser) = target_logprobs(&logits, &chunk.targets)?;
-            let values = Vec::<f64>::try_from(value(&logits, &normaliser, &logprobs)?.f_to_kind(tch::Kind::Double)?)?;
+            let values = value(chunk.logprobs(model, &hidden, temperature, beside)?)?;
+            let values = Vec::<f64>::try_from(values.f_to_kind(Kind::Double)?)?;
             for (&(row, at), value) in chunk.tokens.iter().zip(values) {
                 out[row][at] = value;
             }
@@ -53,10 +54,24 @@ pub(crate) fn token_values(
     Ok(out)
 }
 
-/// `log softmax(logits)` at `targets`, `[tokens]`, of `logits`, `[tokens,
-/// vocab]`, without the normalised matrix; also the normaliser, `[tokens]`.
-pub(crate) fn target_logprobs(logits: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor)> {
-    let normaliser = logits.f_logsumexp([-1], false)?;
-    let chosen = logits.f_gather(-1, &targets.f_unsqueeze(-1)?, false)?.f_squeeze_dim(-1)?;
-    Ok((chosen.f_sub(&normaliser)?, normaliser))
+/// For each token, `1 − 2 p(token) + Σ p²`: the squared norm of the gradient of its log-probability by the logits, as
+/// the optimal token baseline needs it. It is computed from [`Beside::SquaredProbabilities`].
+pub(crate) fn gradient_norms(of: TokenLogprobs) -> Result<Tensor> {
+    Ok(of.beside.f_sub(&of.logprobs.f_exp()?.try_mul(2.0)?)?.try_add(1.0)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_torch::head::token_logprobs;
+
+    #[test]
+    fn the_norm_of_the_gradient_is_that_of_one_hot_minus_probabilities() {
+        let logits = [0.5f64, 0.25, 0.25].map(f64::ln);
+        let (hidden, head) = (Tensor::from_slice(&[1.0]).view([1, 1]), Tensor::from_slice(&logits).view([3, 1]));
+        let target = Tensor::from_slice(&[1i64]);
+        let found = token_logprobs(&hidden, &head, &target, 1.0, Beside::SquaredProbabilities).unwrap();
+        // The squares of −½, ¾ and −¼.
+        assert!((gradient_norms(found).unwrap().double_value(&[0]) - 0.875).abs() < 1e-12);
+    }
 }

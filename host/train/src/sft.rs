@@ -2,10 +2,10 @@
 
 use crate::batch::{MicroBatch, Sequence, micro_batches};
 use crate::error::Result;
-use crate::logprobs::target_logprobs;
 use crate::statistics::{ChunkSums, Reduction};
 use crate::trainer::Trainer;
 use gavel_policy::Model;
+use gavel_torch::head::{Beside, TokenLogprobs};
 use gavel_torch::scalar::ScalarOperations;
 
 const TOKEN_ACCURACY: &str = "token_accuracy";
@@ -49,14 +49,15 @@ impl Trainer {
         let sequences: Vec<_> = rows.iter().map(SftRow::sequence).collect();
         let tokens = |batches: &Vec<MicroBatch>| [batches.iter().map(|batch| batch.tokens.len()).sum()];
         let (batches, [total]) = self.counted(micro_batches(&sequences, self.max_tokens, model), tokens)?;
-        let (statistics, tokens) = self.accumulate(model, None, &batches, rows.len(), |chunk, states| {
-            let logits = chunk.logits(model, states.policy, 1.0)?;
-            let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
-            let loss = logprobs.f_sum(None)?.f_neg()?.try_div(total as f64)?;
-            let mut sums = ChunkSums::new(&loss)?;
-            let right = logits.f_detach()?.f_argmax(-1, false)?.f_eq_tensor(&chunk.targets)?;
-            sums.add(TOKEN_ACCURACY, Reduction::TokenMean, &right)?;
-            Ok((loss, sums))
+        let (statistics, tokens) = self.accumulate(model, None, &batches, rows.len(), |batch, states| {
+            batch.backward(model, |chunk| {
+                let TokenLogprobs { logprobs, beside: right } =
+                    chunk.logprobs(model, states.policy, 1.0, Beside::AreMostProbable)?;
+                let loss = logprobs.f_sum(None)?.f_neg()?.try_div(total as f64)?;
+                let mut sums = ChunkSums::new(&loss)?;
+                sums.add(TOKEN_ACCURACY, Reduction::TokenMean, &right)?;
+                Ok((loss, sums))
+            })
         })?;
         let loss = statistics.loss();
         let grad_norm = self.finish(loss, lr)?;

@@ -1,17 +1,18 @@
 //! One optimiser step over a mini-batch of experiences.
 
-use crate::batch::{Chunk, MicroBatch, micro_batches};
+use crate::batch::{Chunk, Columns, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
-use crate::logprobs::{log_probs, target_logprobs, token_values};
-use crate::loss::{LossConfig, OldLogProbs, Targets, gradient_norms, objective};
+use crate::logprobs::{gradient_norms, log_probs, token_values};
+use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
 use crate::off_policy::{Correction, Ratios};
 use crate::optimizer::{AdamW, OptimizerConfig, Parameters};
 use crate::ranks::told;
 use crate::statistics::{ChunkSums, Statistics, Sums};
 use gavel_policy::{Model, Phase, TrainingPass};
 use gavel_torch::context::Deterministic;
+use gavel_torch::head::Beside;
 use gavel_torch::peers::Peers;
 use std::path::Path;
 use tch::Tensor;
@@ -122,7 +123,7 @@ impl Trainer {
     /// # Errors
     /// The temperature is not positive, a row is malformed, or the model fails.
     pub fn gradient_norms(&self, model: &Model, rows: &[Experience], temperature: f64) -> Result<Vec<Vec<f64>>> {
-        token_values(model, rows, temperature, self.max_tokens, gradient_norms)
+        token_values(model, rows, temperature, self.max_tokens, Beside::SquaredProbabilities, gradient_norms)
     }
 
     /// For each response token of the rows, its log-probability under `model`; 0 for tokens that the loss mask excludes.
@@ -165,7 +166,7 @@ impl Trainer {
         let rows = mini_batch.iter().zip(&sequences).map(|(row, sequence)| (row.sample, sequence.trained()));
         let ((reference, batches), weights) =
             self.weighted(checked(), rows, config.aggregation, config.norm_tokens.unwrap_or(1))?;
-        let correction = match &config.off_policy {
+        let (corrections, correction_statistics) = match &config.off_policy {
             Some(off_policy) if config.needs_proximal() => {
                 let ratios = |_: &()| mini_batch.iter().map(Ratios::of).collect();
                 let correction = |rows: &[Ratios]| {
@@ -173,81 +174,61 @@ impl Trainer {
                     (weights, statistics)
                 };
                 let ((), weights, statistics) = self.over_all(Ok(()), ratios, correction)?;
-                Some(Correction { weights, statistics })
+                (Some(weights), statistics)
             }
-            _ => None,
+            _ => (None, Vec::new()),
         };
 
         let given = self.context(model, mini_batch, config, temperature)?;
+        let mut columns = Columns::default();
+        let rollout = columns.add(|row, at| f64::from(mini_batch[row].logprobs[at]));
+        let old = match config.old_logprobs() {
+            OldLogProbs::Rollout => Some(rollout),
+            OldLogProbs::Proximal => Some(columns.add(|row, at| f64::from(mini_batch[row].proximal[at]))),
+            OldLogProbs::Current => None,
+        };
+        let advantages = columns.add(|row, at| f64::from(mini_batch[row].advantages[at]));
+        let token_weights = columns.add(|row, _| weights[row]);
+        let corrections = corrections.as_ref().map(|corrections| columns.add(|row, at| corrections[row][at]));
+        let given = given.as_ref().map(|given| [0, 1].map(|which| columns.add(move |row, at| given[row][at][which])));
         let (mut statistics, tokens) =
-            self.accumulate(model, reference, &batches, mini_batch.len(), |chunk, states| {
-                let logits = chunk.logits(model, states.policy, temperature)?;
-                let rollout = chunk.values(&logits, |row, at| f64::from(mini_batch[row].logprobs[at]))?;
-                let targets = Targets {
-                    ids: &chunk.targets,
-                    old: match config.old_logprobs() {
-                        OldLogProbs::Rollout => Some(rollout.shallow_clone()),
-                        OldLogProbs::Proximal => {
-                            Some(chunk.values(&logits, |row, at| f64::from(mini_batch[row].proximal[at]))?)
-                        }
-                        OldLogProbs::Current => None,
-                    },
-                    rollout,
-                    reference: match (reference, &states.reference) {
-                        (Some(reference), Some(hidden)) => {
-                            Some(frozen_logprobs(reference, hidden, chunk, temperature)?)
-                        }
-                        _ => None,
-                    },
-                    advantages: chunk.values(&logits, |row, at| f64::from(mini_batch[row].advantages[at]))?,
-                    weights: chunk.values(&logits, |row, _| weights[row])?,
-                    correction: match &correction {
-                        Some(Correction { weights, .. }) => Some(chunk.values(&logits, |row, at| weights[row][at])?),
-                        None => None,
-                    },
-                    given: match &given {
-                        Some(given) => Some([
-                            chunk.values(&logits, |row, at| given[row][at][0])?,
-                            chunk.values(&logits, |row, at| given[row][at][1])?,
-                        ]),
-                        None => None,
-                    },
-                };
-                objective(&logits, &targets, config)
+            self.accumulate(model, reference, &batches, mini_batch.len(), |batch, states| {
+                let values = batch.values(&columns, states.policy)?;
+                batch.backward(model, |chunk| {
+                    let of = |column| values.of(column, chunk);
+                    let targets = Targets {
+                        rollout: of(rollout)?,
+                        old: old.map(of).transpose()?,
+                        // Before the policy's, so that the logits of both do not exist together.
+                        reference: match (reference, &states.reference) {
+                            (Some(reference), Some(hidden)) => {
+                                Some(frozen_logprobs(reference, hidden, chunk, temperature)?)
+                            }
+                            _ => None,
+                        },
+                        advantages: of(advantages)?,
+                        weights: of(token_weights)?,
+                        correction: corrections.map(of).transpose()?,
+                        given: match given {
+                            Some([first, second]) => Some([of(first)?, of(second)?]),
+                            None => None,
+                        },
+                    };
+                    let policy = chunk.logprobs(model, states.policy, temperature, Beside::Entropies)?;
+                    objective(&policy, &targets, config)
+                })
             })?;
         let grad_norm = self.finish(statistics.loss(), lr)?;
         // The place that it has in a run's metrics.
         statistics.insert_before("logprob_mismatch", "grad_norm", grad_norm);
-        if let Some(correction) = correction {
-            statistics.extend(correction.statistics);
-        }
+        statistics.extend(correction_statistics);
         Ok(UpdateStats { tokens, statistics })
     }
 
-    /// Clears the gradients, then runs the backward pass from the losses that `objective` gives, chunk by chunk.
-    /// Returns the statistics from the sums of `objective`, and how many tokens were learned from, of all ranks.
+    /// Clears the gradients, then runs the backward pass of each micro-batch. `backward` runs the one from the losses to
+    /// the hidden states, and returns the sums of its parts. Returns the statistics from these sums, and how many tokens
+    /// were learned from, of all ranks.
     pub(crate) fn accumulate(
-        &mut self,
-        model: &Model,
-        reference: Option<&Model>,
-        batches: &[MicroBatch],
-        rows: usize,
-        mut objective: impl FnMut(&Chunk, &States) -> Result<(Tensor, ChunkSums)>,
-    ) -> Result<(Statistics, usize)> {
-        self.accumulate_whole(model, reference, batches, rows, |batch, states| {
-            let mut sums = Vec::new();
-            for chunk in batch.chunks(model)? {
-                let (loss, chunk_sums) = objective(&chunk, states)?;
-                loss.f_backward()?;
-                sums.push(chunk_sums);
-            }
-            Ok(sums)
-        })
-    }
-
-    /// The same for losses that need all tokens of a micro-batch: `backward` runs the backward pass from the losses of
-    /// one micro-batch to its hidden states, and returns its sums.
-    pub(crate) fn accumulate_whole(
         &mut self,
         model: &Model,
         reference: Option<&Model>,
@@ -322,6 +303,23 @@ impl Trainer {
     }
 }
 
+impl MicroBatch {
+    /// Runs the backward pass from the losses that `objective` gives, chunk by chunk, and returns its sums.
+    pub(crate) fn backward(
+        &self,
+        model: &Model,
+        mut objective: impl FnMut(&Chunk) -> Result<(Tensor, ChunkSums)>,
+    ) -> Result<Vec<ChunkSums>> {
+        let mut sums = Vec::new();
+        for chunk in self.chunks(model)? {
+            let (loss, chunk_sums) = objective(&chunk)?;
+            loss.f_backward()?;
+            sums.push(chunk_sums);
+        }
+        Ok(sums)
+    }
+}
+
 /// The hidden states of a micro-batch, `[tokens, hidden]`.
 pub(crate) struct States<'a> {
     pub policy: &'a Tensor,
@@ -337,7 +335,7 @@ pub(crate) fn frozen_hidden(reference: &Model, batch: &MicroBatch) -> Result<Ten
 /// The log-probabilities of a chunk's tokens, without gradients.
 pub(crate) fn frozen_logprobs(model: &Model, hidden: &Tensor, chunk: &Chunk, temperature: f64) -> Result<Tensor> {
     let _guard = tch::no_grad_guard();
-    Ok(target_logprobs(&chunk.logits(model, hidden, temperature)?, &chunk.targets)?.0)
+    Ok(chunk.logprobs(model, hidden, temperature, Beside::Nothing)?.logprobs)
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ impl<'a> Plan<'a> {
         });
         let shape = self.micro_batch();
         let learned = (shape.tokens as f64 * self.batch.learned).ceil() as u64;
-        let chunk = learned.min(tokens_per_chunk(self.sizes) as u64).max(1);
+        let chunk = learned.min(tokens_per_chunk(self.sizes, self.device) as u64).max(1);
         let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
         let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
         let checkpointing = self.gradient_checkpointing || footprint.is_by_layer();

@@ -1,20 +1,24 @@
-//! Some rows of a mini-batch as packed tensors, and the logits and values
-//! computed from their hidden states.
+//! Some rows of a mini-batch as packed tensors, and the log-probabilities and
+//! values computed from their hidden states.
 
 use super::plan::has_shared_prompt;
 use super::sequence::Sequence;
 use crate::error::Result;
 use gavel_policy::{Model, ModelConfig, Packed, PackedRow, take_rows};
-use gavel_torch::scalar::ScalarOperations;
+use gavel_torch::head::{Beside, TokenLogprobs};
 use std::collections::HashMap;
+use std::ops::Range;
 use tch::{Device, Kind, Tensor};
 
-/// The memory that the logits of a micro-batch may take at a time, in 32 bits.
-const LOGIT_BYTES: usize = 256 << 20;
+/// The memory that the logits of a micro-batch may take at a time, in 32 bits. A GPU needs larger products to be busy, and
+/// waits for the host at fewer chunks.
+fn logit_bytes(device: Device) -> usize {
+    if device.is_cuda() { 2 << 30 } else { 256 << 20 }
+}
 
 /// How many tokens' logits are computed at a time.
-pub fn tokens_per_chunk(sizes: &ModelConfig) -> usize {
-    (LOGIT_BYTES / (4 * sizes.vocab_size as usize)).max(1)
+pub fn tokens_per_chunk(sizes: &ModelConfig, device: Device) -> usize {
+    (logit_bytes(device) / (4 * sizes.vocab_size as usize)).max(1)
 }
 
 /// Some rows of a mini-batch, packed: a prompt that several of them have
@@ -39,6 +43,8 @@ pub(crate) struct Chunk<'a> {
     positions: Tensor,
     /// Row and position of each, as in [`MicroBatch::tokens`].
     pub tokens: &'a [(usize, usize)],
+    /// Where they are among the tokens of the micro-batch.
+    pub(super) place: Range<i64>,
 }
 
 impl MicroBatch {
@@ -86,16 +92,20 @@ impl MicroBatch {
         Ok(Self { packed, positions: tensor(&positions)?, targets: tensor(&targets)?, tokens })
     }
 
-    /// The tokens that are learned from, in chunks whose logits fit into
-    /// [`LOGIT_BYTES`].
+    /// The tokens that are learned from, in chunks of [`tokens_per_chunk`].
     pub fn chunks(&self, model: &Model) -> Result<Vec<Chunk<'_>>> {
-        let size = tokens_per_chunk(model.config());
+        self.chunks_of(tokens_per_chunk(model.config(), model.device()))
+    }
+
+    /// The same in chunks of `size` tokens.
+    pub(super) fn chunks_of(&self, size: usize) -> Result<Vec<Chunk<'_>>> {
         let chunk = |(index, tokens)| {
             let (start, length) = ((index * size) as i64, <[_]>::len(tokens) as i64);
             Ok(Chunk {
                 targets: self.targets.f_narrow(0, start, length)?,
                 positions: self.positions.f_narrow(0, start, length)?,
                 tokens,
+                place: start..start + length,
             })
         };
         self.tokens.chunks(size).enumerate().map(chunk).collect()
@@ -104,19 +114,15 @@ impl MicroBatch {
     /// The tokens that are learned from, all together, for a head that is small.
     pub fn whole(&self) -> Chunk<'_> {
         let (targets, positions) = (self.targets.shallow_clone(), self.positions.shallow_clone());
-        Chunk { targets, positions, tokens: &self.tokens }
+        Chunk { targets, positions, tokens: &self.tokens, place: 0..self.tokens.len() as i64 }
     }
 }
 
 impl Chunk<'_> {
-    /// The logits, `[tokens, vocab]`, that predict [`targets`](Self::targets),
-    /// over `temperature` and in at least 32 bits, from the micro-batch's
-    /// hidden states. Only these positions pass through the head.
-    pub fn logits(&self, model: &Model, hidden: &Tensor, temperature: f64) -> Result<Tensor> {
-        let logits = model.logits(&take_rows(hidden, &self.positions)?)?;
-        let wide = matches!(logits.f_kind()?, Kind::Float | Kind::Double);
-        let logits = if wide { logits } else { logits.f_to_kind(Kind::Float)? };
-        Ok(if temperature == 1.0 { logits } else { logits.try_div(temperature)? })
+    /// The log-probabilities of [`targets`](Self::targets) under the softmax of the logits over `temperature`, from the
+    /// micro-batch's hidden states. Only these positions pass through the head.
+    pub fn logprobs(&self, model: &Model, hidden: &Tensor, temperature: f64, beside: Beside) -> Result<TokenLogprobs> {
+        Ok(model.logprobs_of(&take_rows(hidden, &self.positions)?, &self.targets, temperature, beside)?)
     }
 
     /// The scores, `[tokens]` and in at least 32 bits, that a classifier with one label gives to the rows that end
@@ -132,12 +138,6 @@ impl Chunk<'_> {
         let values = model.values(&take_rows(hidden, &self.positions)?)?.f_flatten(0, -1)?;
         let wide = matches!(values.f_kind()?, Kind::Float | Kind::Double);
         Ok(if wide { values } else { values.f_to_kind(Kind::Float)? })
-    }
-
-    /// A value for each token, `[tokens]`, on the device and of the kind of `like`.
-    pub fn values(&self, like: &Tensor, value: impl Fn(usize, usize) -> f64) -> Result<Tensor> {
-        let values: Vec<f64> = self.tokens.iter().map(|&(row, at)| value(row, at)).collect();
-        Ok(Tensor::f_from_slice(&values)?.f_to_kind(like.f_kind()?)?.f_to_device(like.device())?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rows of different lengths → packed micro-batches.
 
+mod columns;
 mod micro_batch;
 mod padding;
 mod pair_plan;
@@ -7,6 +8,7 @@ mod plan;
 mod sequence;
 mod shares;
 
+pub(crate) use columns::Columns;
 pub use micro_batch::tokens_per_chunk;
 pub(crate) use micro_batch::{Chunk, MicroBatch};
 pub use padding::PaddedBatch;

@@ -1,20 +1,17 @@
 //! The loss of a micro-batch: its share of the mini-batch's loss.
 
 use super::config::LossConfig;
-use super::entropy::{entropies, total_entropy};
 use super::token_loss::{TokenLoss, Tokens};
 use crate::error::Result;
 use crate::kl::KlEstimator;
-use crate::logprobs::target_logprobs;
 use crate::statistics::{ChunkSums, Reduction};
+use gavel_torch::head::TokenLogprobs;
 use gavel_torch::scalar::ScalarOperations;
 use tch::Tensor;
 
 /// The inputs of the loss for the tokens of a micro-batch, all `[tokens]` and
 /// without gradients.
-pub(crate) struct Targets<'a> {
-    /// The tokens.
-    pub ids: &'a Tensor,
+pub(crate) struct Targets {
     /// Their log-probabilities when they were sampled.
     pub rollout: Tensor,
     /// The log-probabilities in the denominator of the ratio; `None` for the
@@ -32,14 +29,14 @@ pub(crate) struct Targets<'a> {
 }
 
 /// The loss to differentiate, a scalar, and the sums that this chunk adds to
-/// the statistics of the update. `logits`, `[tokens, vocab]`, are already
-/// divided by the temperature.
-pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig) -> Result<(Tensor, ChunkSums)> {
-    let (logprobs, normaliser) = target_logprobs(logits, targets.ids)?;
+/// the statistics of the update. `policy` has the log-probabilities under the
+/// policy, and beside them the entropies.
+pub(crate) fn objective(policy: &TokenLogprobs, targets: &Targets, config: &LossConfig) -> Result<(Tensor, ChunkSums)> {
+    let TokenLogprobs { logprobs, beside: entropies } = policy;
     let now = logprobs.f_detach()?;
     let old = targets.old.as_ref().unwrap_or(&now);
     let given = targets.given.as_ref();
-    let tokens = Tokens { logprobs: &logprobs, old, advantages: &targets.advantages, given };
+    let tokens = Tokens { logprobs, old, advantages: &targets.advantages, given };
     let TokenLoss { loss, statistics } = config.policy.token_loss(&tokens)?;
     let policy_loss = match &targets.correction {
         Some(correction) => loss.f_dot(&targets.weights.f_mul(correction)?)?,
@@ -49,7 +46,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     let rollout_kl = KlEstimator::K3.estimate(&targets.rollout, &now)?;
     let (mut loss, kl) = match (&config.kl, &targets.reference) {
         (Some(penalty), Some(reference)) => {
-            let kl = penalty.estimator.estimate(&logprobs, reference)?;
+            let kl = penalty.estimator.estimate(logprobs, reference)?;
             let weighted = kl.f_dot(&targets.weights)?.try_mul(penalty.coefficient)?;
             (policy_loss.f_add(&weighted)?, kl)
         }
@@ -57,7 +54,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
         _ => (policy_loss.shallow_clone(), rollout_kl.shallow_clone()),
     };
     if config.entropy_coefficient != 0.0 {
-        let bonus = entropies(logits, &normaliser)?.f_dot(&targets.weights)?.try_mul(config.entropy_coefficient)?;
+        let bonus = entropies.f_dot(&targets.weights)?.try_mul(config.entropy_coefficient)?;
         loss = loss.f_sub(&bonus)?;
     }
 
@@ -65,7 +62,7 @@ pub(crate) fn objective(logits: &Tensor, targets: &Targets, config: &LossConfig)
     sums.add("policy_loss", Reduction::Sum, &policy_loss)?;
     sums.add("kl", Reduction::TokenMean, &kl)?;
     sums.add("rollout_kl", Reduction::TokenMean, &rollout_kl)?;
-    sums.add("entropy", Reduction::TokenMean, &total_entropy(logits, &normaliser)?)?;
+    sums.add("entropy", Reduction::TokenMean, entropies)?;
     for (name, values) in &statistics {
         sums.add(name, Reduction::TokenMean, values)?;
     }

@@ -3,14 +3,14 @@
 
 use super::pair_statistics::{PairStats, add_mean, pair_sums};
 use super::reward_model::tokens;
-use crate::batch::{MicroBatch, pair_micro_batches};
+use crate::batch::{Columns, MicroBatch, pair_micro_batches};
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
-use crate::logprobs::target_logprobs;
 use crate::sft::SftRow;
 use crate::statistics::ChunkSums;
 use crate::trainer::{Trainer, frozen_hidden, frozen_logprobs};
 use gavel_policy::Model;
+use gavel_torch::head::Beside;
 use gavel_torch::scalar::ScalarOperations;
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
@@ -80,21 +80,20 @@ impl Trainer {
     ) -> Result<PairStats> {
         let counts = |batches: &Vec<MicroBatch>| [pairs.len(), tokens(batches)];
         let (batches, [total, tokens]) = self.counted(self.batches_of_responses(model, pairs), counts)?;
-        let (statistics, _) =
-            self.accumulate_whole(model, Some(reference), &batches, 2 * pairs.len(), |batch, states| {
-                let frozen = states.reference.as_ref().ok_or(TrainError::NoReference)?;
-                let policy = Logps::of(model, states.policy, batch)?;
-                let learned = learn_from(&policy, &Logps::of(reference, frozen, batch)?, config, total)?;
-                // The logits of all tokens together would take too much memory, so they are computed again, chunk by chunk.
-                for chunk in batch.chunks(model)? {
-                    let logits = chunk.logits(model, states.policy, 1.0)?;
-                    let (logprobs, _) = target_logprobs(&logits, &chunk.targets)?;
-                    let weights =
-                        chunk.values(&logits, |row, _| learned.weights.get(&row).copied().unwrap_or_default())?;
-                    logprobs.f_dot(&weights)?.f_backward()?;
-                }
-                Ok(vec![learned.sums])
-            })?;
+        let (statistics, _) = self.accumulate(model, Some(reference), &batches, 2 * pairs.len(), |batch, states| {
+            let frozen = states.reference.as_ref().ok_or(TrainError::NoReference)?;
+            let policy = Logps::of(model, states.policy, batch)?;
+            let learned = learn_from(&policy, &Logps::of(reference, frozen, batch)?, config, total)?;
+            // The logits of all tokens together would take too much memory, so they are computed again, chunk by chunk.
+            let mut columns = Columns::default();
+            let weights = columns.add(|row, _| learned.weights.get(&row).copied().unwrap_or_default());
+            let values = batch.values(&columns, states.policy)?;
+            for chunk in batch.chunks(model)? {
+                let found = chunk.logprobs(model, states.policy, 1.0, Beside::Nothing)?;
+                found.logprobs.f_dot(&values.of(weights, &chunk)?)?.f_backward()?;
+            }
+            Ok(vec![learned.sums])
+        })?;
         let grad_norm = Some(self.finish(statistics.loss(), lr)?);
         Ok(PairStats { statistics, grad_norm, tokens })
     }

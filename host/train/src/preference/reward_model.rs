@@ -2,7 +2,7 @@
 
 use super::bradley_terry::BradleyTerryConfig;
 use super::pair_statistics::{PairStats, pair_sums};
-use crate::batch::{MicroBatch, Sequence, pair_micro_batches};
+use crate::batch::{Columns, MicroBatch, Sequence, pair_micro_batches};
 use crate::error::{Result, TrainError};
 use crate::statistics::ChunkSums;
 use crate::trainer::{Trainer, frozen_hidden};
@@ -76,7 +76,7 @@ impl Trainer {
     ) -> Result<PairStats> {
         let counts = |batches: &Vec<MicroBatch>| [pairs.len(), tokens(batches)];
         let (batches, [total, tokens]) = self.counted(self.batches_of_conversations(model, pairs), counts)?;
-        let (statistics, _) = self.accumulate_whole(model, None, &batches, 2 * pairs.len(), |batch, states| {
+        let (statistics, _) = self.accumulate(model, None, &batches, 2 * pairs.len(), |batch, states| {
             let (loss, sums) = batch_loss(model, states.policy, batch, pairs, total, config)?;
             loss.f_backward()?;
             Ok(vec![sums])
@@ -127,7 +127,9 @@ fn batch_loss(
 ) -> Result<(Tensor, ChunkSums)> {
     let places = batch.whole();
     let scores = places.scores(model, hidden)?;
-    let margins = places.values(&scores, |row, _| pairs[row / 2].margin)?;
+    let mut columns = Columns::default();
+    let margins = columns.add(|row, _| pairs[row / 2].margin);
+    let margins = batch.values(&columns, hidden)?.of(margins, &places)?;
     // Each row has one place, and the rows of a pair follow each other.
     let side = |values: &Tensor, side: i64| values.f_view([-1, 2])?.f_select(1, side);
     let (chosen, rejected) = (side(&scores, 0)?, side(&scores, 1)?);

@@ -8,6 +8,7 @@ use crate::logprobs::token_values;
 use crate::loss::{Drawn, LossConfig, OldLogProbs};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Model, Phase};
+use gavel_torch::head::Beside;
 
 impl Trainer {
     /// For each response token of each row, the two numbers that its loss depends on beyond the token; nothing if the
@@ -23,7 +24,7 @@ impl Trainer {
             return Ok(None);
         }
         let tokens = self.max_tokens;
-        let now = token_values(model, mini_batch, temperature, tokens, |_, _, logprobs| Ok(logprobs.shallow_clone()))
+        let now = token_values(model, mini_batch, temperature, tokens, Beside::Nothing, |of| Ok(of.logprobs))
             .map_err(|error| error.during(Phase::MicroBatch { tokens }));
         let sequences: Vec<Sequence<'_>> = mini_batch.iter().map(Experience::sequence).collect();
         let sequences = &sequences;

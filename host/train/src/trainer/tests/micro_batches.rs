@@ -224,7 +224,7 @@ fn a_deterministic_update_is_the_same_and_ends_with_it() {
     let batches = micro_batches(&sequences, 10_000, &model).unwrap();
     let mut trainer = Trainer::new(&model, BARE, 10_000).unwrap().deterministic(true);
     let mut seen = false;
-    let fails = trainer.accumulate_whole(&model, None, &batches, rows.len(), |_, _| {
+    let fails = trainer.accumulate(&model, None, &batches, rows.len(), |_, _| {
         seen = is_deterministic();
         Err(TrainError::NoReference)
     });

@@ -1,0 +1,267 @@
+// The log-probabilities of given tokens, from hidden states and the head of a language model, as one operation. The
+// backward pass turns the logits into their gradient in place. On the CPU both are one pass over rows of 32 bits. There
+// are no second derivatives. The Rust side ensures shapes, kinds and devices.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "guarded.h"
+#include "rows.h"
+#include "vectors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// What is computed beside log-probabilities, with the numbers of the Rust side.
+enum Beside : int64_t { NOTHING, ENTROPIES, SQUARES, ARE_MOST_PROBABLE };
+
+// Terms that are added up in 32 bits: the sums of blocks are added up in 64.
+constexpr int64_t BLOCK = 512;
+// Rows whose probabilities exist at a time beside their logits.
+constexpr int64_t ROWS = 256;
+// Smaller terms of a sum whose largest is 1 are 0: they would not change it, and their squares would be subnormal.
+constexpr float SMALLEST_LOGARITHM = -40.0f;
+
+// A row of logits over the temperature: the largest, and sums over the others less that, x: of e^x, x · e^x and e^2x.
+struct Sums {
+  float largest;
+  double exponentials, products, squares;
+
+  double logarithm() const { return std::log(exponentials); }
+  // The mean of x, by probability.
+  double mean() const { return products / exponentials; }
+};
+
+// The logit over the temperature less the largest. An infinite one would make products that are no number.
+INLINE float shifted(float z, float largest, float scale) {
+  const float x = (z - largest) * scale;
+  return x < -80.0f ? -80.0f : x;
+}
+
+INLINE float term(float x) {
+  const float e = exponential(x);
+  return x < SMALLEST_LOGARITHM ? 0.0f : e;
+}
+
+PORTABLE void sum_row(const float *z, int64_t width, float scale, Sums &sums) {
+  float largest = z[0];
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < width; ++i) largest = std::max(largest, z[i]);
+  sums = {largest, 0, 0, 0};
+  for (int64_t start = 0; start < width; start += BLOCK) {
+    const int64_t end = std::min(start + BLOCK, width);
+    float exponentials = 0, products = 0, squares = 0;
+#pragma omp simd reduction(+ : exponentials, products, squares)
+    for (int64_t i = start; i < end; ++i) {
+      const float x = shifted(z[i], largest, scale), e = term(x);
+      exponentials += e;
+      products += e * x;
+      squares += e * e;
+    }
+    sums.exponentials += exponentials;
+    sums.products += products;
+    sums.squares += squares;
+  }
+}
+
+// Replaces each logit by e^x · (constant + slope · x).
+PORTABLE void turn_row(float *z, int64_t width, float largest, float scale, float constant, float slope) {
+  if (slope == 0.0f) {
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) z[i] = term(shifted(z[i], largest, scale)) * constant;
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) {
+      const float x = shifted(z[i], largest, scale);
+      z[i] = term(x) * (constant + slope * x);
+    }
+  }
+}
+
+bool is_most_probable(const float *z, int64_t target, float largest) {
+  return z[target] == largest && std::find(z, z + target, largest) == z + target;
+}
+
+// In which logits of this kind are normalised.
+at::ScalarType wide(at::ScalarType kind) { return kind == at::kDouble ? at::kDouble : at::kFloat; }
+
+bool is_by_rows(const at::Tensor &hidden) { return hidden.is_cpu() && hidden.scalar_type() != at::kDouble; }
+
+struct Found {
+  at::Tensor logprobs, beside;
+  // What the backward pass needs: by rows, the logits and `Sums` as 32-bit numbers, largest, 1 / exponentials and mean.
+  // Otherwise all log-probabilities and the entropies, if these are wanted.
+  at::Tensor matrix, rows;
+};
+
+Found compute_by_rows(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
+                      int64_t beside) {
+  Found found;
+  found.matrix = at::linear(hidden, head).to(at::kFloat);
+  const auto count = targets.size(0), width = head.size(0);
+  const auto options = found.matrix.options();
+  found.logprobs = at::empty({count}, options);
+  found.rows = at::empty({count, 3}, options);
+  if (beside != NOTHING) {
+    found.beside = at::empty({count}, options.dtype(beside == ARE_MOST_PROBABLE ? at::kBool : at::kFloat));
+  }
+  const auto *logits = found.matrix.const_data_ptr<float>();
+  const auto *target = targets.const_data_ptr<int64_t>();
+  for (int64_t row = 0; row < count; ++row) {
+    TORCH_CHECK_INDEX(target[row] >= 0 && target[row] < width, "token ", target[row], " is outside of ", width);
+  }
+  auto *logprobs = found.logprobs.mutable_data_ptr<float>(), *rows = found.rows.mutable_data_ptr<float>();
+  auto *numbers = beside == ENTROPIES || beside == SQUARES ? found.beside.mutable_data_ptr<float>() : nullptr;
+  auto *truths = beside == ARE_MOST_PROBABLE ? found.beside.mutable_data_ptr<bool>() : nullptr;
+  const auto scale = static_cast<float>(1 / temperature);
+  each_row(count, width, [&](int64_t row) {
+    const auto *z = logits + row * width;
+    Sums sums;
+    sum_row(z, width, scale, sums);
+    const auto own = (static_cast<double>(z[target[row]]) - sums.largest) / temperature;
+    logprobs[row] = static_cast<float>(own - sums.logarithm());
+    rows[3 * row] = sums.largest;
+    rows[3 * row + 1] = static_cast<float>(1 / sums.exponentials);
+    rows[3 * row + 2] = static_cast<float>(sums.mean());
+    if (beside == ENTROPIES) numbers[row] = static_cast<float>(sums.logarithm() - sums.mean());
+    if (beside == SQUARES) numbers[row] = static_cast<float>(sums.squares / (sums.exponentials * sums.exponentials));
+    if (truths) truths[row] = is_most_probable(z, target[row], sums.largest);
+  });
+  return found;
+}
+
+// The gradient of the logits by that of each log-probability, and of each entropy if there is one, in their memory.
+void turn_by_rows(at::Tensor &logits, const at::Tensor &rows, const at::Tensor &targets, double temperature,
+                  const at::Tensor &for_logprobs, const at::Tensor &for_entropies) {
+  const auto width = logits.size(1);
+  auto *all = logits.mutable_data_ptr<float>();
+  const auto *kept = rows.const_data_ptr<float>(), *logprobs = for_logprobs.const_data_ptr<float>();
+  const auto *entropies = for_entropies.defined() ? for_entropies.const_data_ptr<float>() : nullptr;
+  const auto *target = targets.const_data_ptr<int64_t>();
+  const auto scale = static_cast<float>(1 / temperature);
+  each_row(logits.size(0), width, [&](int64_t row) {
+    auto *z = all + row * width;
+    const auto *sums = kept + 3 * row;
+    const auto logprob = logprobs[row] * scale, entropy = entropies ? entropies[row] * scale : 0.0f;
+    // -p · logprob - p · (log p + H) · entropy, where log p + H = x - mean.
+    turn_row(z, width, sums[0], scale, sums[1] * (entropy * sums[2] - logprob), -sums[1] * entropy);
+    z[target[row]] += logprob;
+  });
+}
+
+// A number of each row of log-probabilities. `number` computes it from some of them, of which it makes one copy.
+template <typename Number> at::Tensor by_pieces(const at::Tensor &logprobs, const Number &number) {
+  std::vector<at::Tensor> found;
+  for (const auto &piece : logprobs.split(ROWS)) found.push_back(number(piece));
+  return at::cat(found);
+}
+
+Found compute_by_operations(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
+                            double temperature, int64_t beside) {
+  Found found;
+  auto logits = at::linear(hidden, head);
+  if (beside == ARE_MOST_PROBABLE) found.beside = logits.argmax(-1).eq(targets);
+  const auto kind = wide(logits.scalar_type());
+  if (temperature != 1) logits = logits.to(kind).div_(temperature);
+  found.matrix = at::log_softmax(logits, -1, kind);
+  found.logprobs = found.matrix.gather(-1, targets.unsqueeze(-1)).squeeze(-1);
+  if (beside == ENTROPIES) {
+    const auto entropies = [](const at::Tensor &piece) { return piece.exp().mul_(piece).sum(-1).neg_(); };
+    found.beside = by_pieces(found.matrix, entropies);
+    found.rows = found.beside;
+  }
+  if (beside == SQUARES) {
+    found.beside = by_pieces(found.matrix, [](const at::Tensor &piece) { return piece.exp().square_().sum(-1); });
+  }
+  return found;
+}
+
+// As `turn_by_rows`, with log-probabilities in place of logits and the entropies in place of sums.
+void turn_by_operations(at::Tensor &all, const at::Tensor &entropies, const at::Tensor &targets, double temperature,
+                        const at::Tensor &for_logprobs, const at::Tensor &for_entropies) {
+  const auto logprob = for_logprobs.div(temperature).unsqueeze(-1);
+  if (for_entropies.defined()) {
+    const auto entropy = for_entropies.div(temperature).unsqueeze(-1);
+    const auto factors = all.add(entropies.unsqueeze(-1)).mul_(entropy).add_(logprob);
+    all.exp_().mul_(factors).neg_();
+  } else {
+    all.exp_().mul_(logprob.neg());
+  }
+  all.scatter_add_(-1, targets.unsqueeze(-1), logprob);
+}
+
+struct TokenLogprobs : Function<TokenLogprobs> {
+  static Found compute(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
+                       int64_t beside) {
+    return is_by_rows(hidden) ? compute_by_rows(hidden, head, targets, temperature, beside)
+                              : compute_by_operations(hidden, head, targets, temperature, beside);
+  }
+
+  static variable_list forward(AutogradContext *ctx, const at::Tensor &hidden, const at::Tensor &head,
+                               const at::Tensor &targets, double temperature, int64_t beside) {
+    const auto found = compute(hidden, head, targets, temperature, beside);
+    ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows});
+    ctx->saved_data["temperature"] = temperature;
+    ctx->set_materialize_grads(false);
+    if (beside == NOTHING) return {found.logprobs};
+    if (beside != ENTROPIES) ctx->mark_non_differentiable({found.beside});
+    return {found.logprobs, found.beside};
+  }
+
+  static variable_list backward(AutogradContext *ctx, variable_list gradients) {
+    const auto saved = ctx->get_saved_variables();
+    const auto &hidden = saved[0], &targets = saved[2], &rows = saved[4];
+    auto head = saved[1], matrix = saved[3];
+    const auto temperature = ctx->saved_data["temperature"].toDouble();
+    auto for_logprobs = gradients[0], for_entropies = gradients.size() > 1 ? gradients[1] : at::Tensor();
+    for_logprobs = for_logprobs.defined() ? for_logprobs.contiguous() : at::zeros(targets.sizes(), matrix.options());
+    if (for_entropies.defined()) for_entropies = for_entropies.contiguous();
+    const auto turn = is_by_rows(hidden) ? turn_by_rows : turn_by_operations;
+    // A second backward pass would take the gradient for logits.
+    matrix.unsafeGetTensorImpl()->bump_version();
+    turn(matrix, rows, targets, temperature, for_logprobs, for_entropies);
+    const auto gradient = matrix.to(hidden.scalar_type());
+    at::Tensor for_hidden, for_head;
+    if (ctx->needs_input_grad(0)) for_hidden = gradient.mm(head);
+    if (ctx->needs_input_grad(1)) {
+      // Another matrix as large as the head, for each part of the tokens, would be made to be added.
+      if (head.is_leaf() && head.grad().defined()) {
+        head.mutable_grad().addmm_(gradient.t(), hidden);
+      } else {
+        for_head = gradient.t().mm(hidden);
+      }
+    }
+    return {for_hidden, for_head, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+} // namespace
+
+extern "C" {
+
+// `hidden` is `[tokens, width]`, `head` is `[vocab, width]`, `targets` is `[tokens]` and contiguous. `out` gets the
+// log-probabilities and what is computed beside them, both `[tokens]`.
+char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, const at::Tensor *targets,
+                           double temperature, int64_t beside, at::Tensor **out) {
+  return guarded([&] {
+    at::Tensor logprobs, other;
+    if (wants_gradient(*hidden) || wants_gradient(*head)) {
+      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside);
+      logprobs = found[0];
+      if (beside != NOTHING) other = found[1];
+    } else {
+      const auto found = TokenLogprobs::compute(*hidden, *head, *targets, temperature, beside);
+      logprobs = found.logprobs, other = found.beside;
+    }
+    out[0] = new at::Tensor(logprobs);
+    out[1] = new at::Tensor(other);
+  });
+}
+}

@@ -1,0 +1,81 @@
+//! The log-probabilities of given tokens (`shim/head.cpp`), with gradients. The logits exist once: the backward pass
+//! turns them into their gradient.
+
+use crate::layer::made;
+use crate::{Result, TchError};
+use std::ffi::c_char;
+use tch::{Kind, Tensor};
+use torch_sys::C_tensor;
+
+unsafe extern "C" {
+    fn gavel_token_logprobs(
+        hidden: *const C_tensor,
+        head: *const C_tensor,
+        targets: *const C_tensor,
+        temperature: f64,
+        beside: i64,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+}
+
+/// What is computed beside log-probabilities, from the same logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// The entropy of each distribution, in nats, through which gradients flow.
+    Entropies,
+    /// The sum over the vocabulary of the squared probabilities, without gradients.
+    SquaredProbabilities,
+    /// Whether the token is the most probable one: the first of those, if there are several.
+    AreMostProbable,
+}
+
+/// The log-probabilities of tokens, and what was computed beside them.
+#[derive(Debug)]
+pub struct TokenLogprobs {
+    /// `[tokens]`, in at least 32 bits.
+    pub logprobs: Tensor,
+    /// `[tokens]`; undefined for [`Beside::Nothing`].
+    pub beside: Tensor,
+}
+
+/// The log-probabilities of `targets`, `[tokens]`, under `softmax(hidden · headᵀ / temperature)`; `hidden` is `[tokens,
+/// width]` and `head` is `[vocab, width]`. A backward pass adds the gradient of a head that is a leaf to the one that it
+/// has, if any. It can be made once.
+///
+/// # Errors
+/// The shapes or kinds do not fit, or a target is outside the vocabulary.
+pub fn token_logprobs(
+    hidden: &Tensor,
+    head: &Tensor,
+    targets: &Tensor,
+    temperature: f64,
+    beside: Beside,
+) -> Result<TokenLogprobs> {
+    let ((tokens, width), (vocab, _)) = (hidden.size2()?, head.size2()?);
+    let fit = head.size() == [vocab, width]
+        && targets.size() == [tokens]
+        && targets.kind() == Kind::Int64
+        && hidden.kind() == head.kind()
+        && [head, targets].iter().all(|x| x.device() == hidden.device())
+        && vocab > 0;
+    if !fit {
+        return Err(TchError::Torch(format!("{hidden:?}, {head:?} and {targets:?} do not fit")));
+    }
+    let targets = targets.f_contiguous()?;
+    let beside = match beside {
+        Beside::Nothing => 0,
+        Beside::Entropies => 1,
+        Beside::SquaredProbabilities => 2,
+        Beside::AreMostProbable => 3,
+    };
+    // SAFETY: shapes, kinds and devices are those that the shim asks for, and the tensors outlive the call.
+    let [logprobs, beside] = made(|out| unsafe {
+        gavel_token_logprobs(hidden.as_ptr(), head.as_ptr(), targets.as_ptr(), temperature, beside, out)
+    })?;
+    Ok(TokenLogprobs { logprobs, beside })
+}
+
+#[cfg(test)]
+mod tests;
