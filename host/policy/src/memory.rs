@@ -199,15 +199,9 @@ impl<'a> Footprint<'a> {
     }
 
     /// The logits of `tokens` tokens and then, in the same memory, their
-    /// gradient, in 32 bits, and once more in `b` bytes if these are fewer. On
-    /// a GPU, logits exist beside what they are normalised to.
+    /// gradient, in 32 bits, and once more in `b` bytes if these are fewer.
     pub fn logits(&self, tokens: u64) -> u64 {
-        let beside = match self.is_half() {
-            _ if self.device.is_cuda() => FLOAT,
-            true => self.bytes(),
-            false => 0,
-        };
-        (FLOAT + beside) * tokens * size(self.config.vocab_size)
+        (FLOAT + if self.is_half() { self.bytes() } else { 0 }) * tokens * size(self.config.vocab_size)
     }
 
     /// Drawing a token for each of `rows`: the logits, the logits in 32 bits,

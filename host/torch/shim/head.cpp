@@ -169,8 +169,14 @@ Found compute_by_operations(const at::Tensor &hidden, const at::Tensor &head, co
   auto logits = at::linear(hidden, head);
   if (beside == ARE_MOST_PROBABLE) found.beside = logits.argmax(-1).eq(targets);
   const auto kind = wide(logits.scalar_type());
-  if (temperature != 1) logits = logits.to(kind).div_(temperature);
-  found.matrix = at::log_softmax(logits, -1, kind);
+  if (temperature == 1 && logits.scalar_type() != kind) {
+    found.matrix = at::log_softmax(logits, -1, kind);
+  } else {
+    logits = logits.to(kind);
+    if (temperature != 1) logits.div_(temperature);
+    for (const auto &piece : logits.split(ROWS)) piece.copy_(piece.log_softmax(-1));
+    found.matrix = logits;
+  }
   found.logprobs = found.matrix.gather(-1, targets.unsqueeze(-1)).squeeze(-1);
   if (beside == ENTROPIES) {
     const auto entropies = [](const at::Tensor &piece) { return piece.exp().mul_(piece).sum(-1).neg_(); };
@@ -189,8 +195,12 @@ void turn_by_operations(at::Tensor &all, const at::Tensor &entropies, const at::
   const auto logprob = for_logprobs.div(temperature).unsqueeze(-1);
   if (for_entropies.defined()) {
     const auto entropy = for_entropies.div(temperature).unsqueeze(-1);
-    const auto factors = all.add(entropies.unsqueeze(-1)).mul_(entropy).add_(logprob);
-    all.exp_().mul_(factors).neg_();
+    for (int64_t start = 0; start < all.size(0); start += ROWS) {
+      const auto of = [&](const at::Tensor &x) { return x.narrow(0, start, std::min(ROWS, x.size(0) - start)); };
+      const auto piece = of(all);
+      const auto factors = piece.add(of(entropies).unsqueeze(-1)).mul_(of(entropy)).add_(of(logprob)).neg_();
+      piece.exp_().mul_(factors);
+    }
   } else {
     all.exp_().mul_(logprob.neg());
   }
@@ -247,9 +257,10 @@ struct TokenLogprobs : Function<TokenLogprobs> {
 extern "C" {
 
 // `hidden` is `[tokens, width]`, `head` is `[vocab, width]`, `targets` is `[tokens]` and contiguous. `out` gets the
-// log-probabilities and what is computed beside them, both `[tokens]`.
+// log-probabilities and what is computed beside them, both `[tokens]`. Without gradients, the logits of only `rows`
+// tokens exist at a time.
 char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, const at::Tensor *targets,
-                           double temperature, int64_t beside, at::Tensor **out) {
+                           double temperature, int64_t beside, int64_t rows, at::Tensor **out) {
   return guarded([&] {
     at::Tensor logprobs, other;
     if (wants_gradient(*hidden) || wants_gradient(*head)) {
@@ -257,8 +268,15 @@ char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, con
       logprobs = found[0];
       if (beside != NOTHING) other = found[1];
     } else {
-      const auto found = TokenLogprobs::compute(*hidden, *head, *targets, temperature, beside);
-      logprobs = found.logprobs, other = found.beside;
+      std::vector<at::Tensor> all, others;
+      const auto parts = hidden->split(rows), ids = targets->split(rows);
+      for (size_t part = 0; part < parts.size(); ++part) {
+        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside);
+        all.push_back(found.logprobs);
+        if (beside != NOTHING) others.push_back(found.beside);
+      }
+      logprobs = at::cat(all);
+      if (beside != NOTHING) other = at::cat(others);
     }
     out[0] = new at::Tensor(logprobs);
     out[1] = new at::Tensor(other);

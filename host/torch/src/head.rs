@@ -14,9 +14,13 @@ unsafe extern "C" {
         targets: *const C_tensor,
         temperature: f64,
         beside: i64,
+        rows: i64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
 }
+
+/// Without gradients, the logits of this many tokens exist at a time.
+pub const TOKENS_AT_A_TIME: i64 = 512;
 
 /// What is computed beside log-probabilities, from the same logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +76,8 @@ pub fn token_logprobs(
     };
     // SAFETY: shapes, kinds and devices are those that the shim asks for, and the tensors outlive the call.
     let [logprobs, beside] = made(|out| unsafe {
-        gavel_token_logprobs(hidden.as_ptr(), head.as_ptr(), targets.as_ptr(), temperature, beside, out)
+        let (hidden, head, targets) = (hidden.as_ptr(), head.as_ptr(), targets.as_ptr());
+        gavel_token_logprobs(hidden, head, targets, temperature, beside, TOKENS_AT_A_TIME, out)
     })?;
     Ok(TokenLogprobs { logprobs, beside })
 }

@@ -11,6 +11,7 @@ use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
 use gavel_policy::memory::{BesideTensors, Footprint, PassShape, SharedBy};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
 use gavel_rollout::RewardModelFootprint;
+use gavel_torch::head::TOKENS_AT_A_TIME;
 use gavel_train::{LongestRows, tokens_per_chunk};
 
 /// The settings and sizes that decide how much memory a run takes.
@@ -241,7 +242,7 @@ impl<'a> Plan<'a> {
         let mut rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
         if !at_rest.is_empty() {
             // The forward passes before an update have whole weights too.
-            let pass = footprint.layer(shape) + footprint.logits(chunk);
+            let pass = footprint.layer(shape) + footprint.logits(learned.min(TOKENS_AT_A_TIME as u64));
             rollout =
                 vec![part("prompts, logits and their sums, or a forward pass".into(), prefill.max(sampling).max(pass))];
             rollout.extend(at_rest.clone());
