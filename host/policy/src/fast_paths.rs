@@ -69,7 +69,7 @@ pub(crate) enum FastPath {
     FlashPacked,
     /// Attention in which query heads share their keys and values instead of copies.
     SharedKeys,
-    /// Logits in 32 bits of weights in 16, in decoding.
+    /// Logits in 32 bits of weights in 16.
     WideLogits,
 }
 

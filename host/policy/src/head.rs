@@ -3,6 +3,7 @@
 use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
+use crate::wide_logits::can_be_wide;
 use gavel_torch::head::{Beside, TokenLogprobs, token_logprobs};
 use tch::Tensor;
 
@@ -27,11 +28,12 @@ impl Model {
         temperature: f64,
         beside: Beside,
     ) -> Result<TokenLogprobs> {
-        Ok(token_logprobs(hidden, self.language_head()?, targets, temperature, beside)?)
+        let head = self.language_head()?;
+        Ok(token_logprobs(hidden, head, targets, temperature, beside, can_be_wide(hidden, head))?)
     }
 
     /// `[vocab, hidden]`
-    fn language_head(&self) -> Result<&Tensor> {
+    pub(crate) fn language_head(&self) -> Result<&Tensor> {
         if self.config().head != Head::LanguageModel {
             return Err(PolicyError::Input("only a language model has logits of the next token".into()));
         }

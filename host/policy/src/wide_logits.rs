@@ -1,4 +1,4 @@
-//! Logits in 32 bits from weights of 16, for decoding on GPUs.
+//! Logits in 32 bits from weights of 16, on GPUs. Decoding and training have the same.
 
 use crate::error::{PolicyError, Result};
 use crate::fast_paths::{FastPath, is_usable, random_like};
@@ -16,19 +16,23 @@ impl Model {
     /// # Errors
     /// As [`logits`](Self::logits).
     pub(crate) fn logits_to_draw_from(&self, hidden: &Tensor) -> Result<Tensor> {
-        let head = self.head.as_ref().unwrap_or(&self.embedding);
-        let kind = hidden.kind();
-        let is_half = matches!(kind, Kind::BFloat16 | Kind::Half) && head.kind() == kind;
-        let [vocab, width] = <[i64; 2]>::try_from(head.size()).unwrap_or_default();
-        let usable = is_half
-            && is_usable(FastPath::WideLogits, hidden.device(), kind, &[width, vocab], || {
-                let [rows, vocab] = [CHECKED[0], CHECKED[1].min(vocab)];
-                let random = |rows, seed| random_like(&[rows, width], seed, kind, hidden.device());
-                let (hidden, head) = (random(rows, 1)?, random(vocab, 2)?);
-                Ok([wide(&hidden, &head)?, hidden.f_linear(&head, None::<&Tensor>)?])
-            });
-        if usable { wide(hidden, head) } else { self.logits(hidden) }
+        let head = self.language_head()?;
+        if can_be_wide(hidden, head) { wide(hidden, head) } else { self.logits(hidden) }
     }
+}
+
+/// Whether the logits of hidden states, with this head, can have 32 bits where both have 16.
+pub(crate) fn can_be_wide(hidden: &Tensor, head: &Tensor) -> bool {
+    let kind = hidden.kind();
+    let is_half = matches!(kind, Kind::BFloat16 | Kind::Half) && head.kind() == kind;
+    let [vocab, width] = <[i64; 2]>::try_from(head.size()).unwrap_or_default();
+    is_half
+        && is_usable(FastPath::WideLogits, hidden.device(), kind, &[width, vocab], || {
+            let [rows, vocab] = [CHECKED[0], CHECKED[1].min(vocab)];
+            let random = |rows, seed| random_like(&[rows, width], seed, kind, hidden.device());
+            let (hidden, head) = (random(rows, 1)?, random(vocab, 2)?);
+            Ok([wide(&hidden, &head)?, hidden.f_linear(&head, None::<&Tensor>)?])
+        })
 }
 
 /// The product of numbers of 16 bits in 32.

@@ -164,9 +164,9 @@ template <typename Number> at::Tensor by_pieces(const at::Tensor &logprobs, cons
 }
 
 Found compute_by_operations(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
-                            double temperature, int64_t beside) {
+                            double temperature, int64_t beside, bool is_wide) {
   Found found;
-  auto logits = at::linear(hidden, head);
+  auto logits = is_wide ? at::mm(hidden, head.t(), at::kFloat) : at::linear(hidden, head);
   if (beside == ARE_MOST_PROBABLE) found.beside = logits.argmax(-1).eq(targets);
   const auto kind = wide(logits.scalar_type());
   if (temperature == 1 && logits.scalar_type() != kind) {
@@ -209,14 +209,14 @@ void turn_by_operations(at::Tensor &all, const at::Tensor &entropies, const at::
 
 struct TokenLogprobs : Function<TokenLogprobs> {
   static Found compute(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
-                       int64_t beside) {
+                       int64_t beside, bool is_wide) {
     return is_by_rows(hidden) ? compute_by_rows(hidden, head, targets, temperature, beside)
-                              : compute_by_operations(hidden, head, targets, temperature, beside);
+                              : compute_by_operations(hidden, head, targets, temperature, beside, is_wide);
   }
 
   static variable_list forward(AutogradContext *ctx, const at::Tensor &hidden, const at::Tensor &head,
-                               const at::Tensor &targets, double temperature, int64_t beside) {
-    const auto found = compute(hidden, head, targets, temperature, beside);
+                               const at::Tensor &targets, double temperature, int64_t beside, bool is_wide) {
+    const auto found = compute(hidden, head, targets, temperature, beside, is_wide);
     ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows});
     ctx->saved_data["temperature"] = temperature;
     ctx->set_materialize_grads(false);
@@ -248,7 +248,7 @@ struct TokenLogprobs : Function<TokenLogprobs> {
         for_head = gradient.t().mm(hidden);
       }
     }
-    return {for_hidden, for_head, at::Tensor(), at::Tensor(), at::Tensor()};
+    return {for_hidden, for_head, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -258,20 +258,20 @@ extern "C" {
 
 // `hidden` is `[tokens, width]`, `head` is `[vocab, width]`, `targets` is `[tokens]` and contiguous. `out` gets the
 // log-probabilities and what is computed beside them, both `[tokens]`. Without gradients, the logits of only `rows`
-// tokens exist at a time.
+// tokens exist at a time. On a GPU, wide logits of 16-bit numbers have 32.
 char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, const at::Tensor *targets,
-                           double temperature, int64_t beside, int64_t rows, at::Tensor **out) {
+                           double temperature, int64_t beside, bool is_wide, int64_t rows, at::Tensor **out) {
   return guarded([&] {
     at::Tensor logprobs, other;
     if (wants_gradient(*hidden) || wants_gradient(*head)) {
-      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside);
+      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, is_wide);
       logprobs = found[0];
       if (beside != NOTHING) other = found[1];
     } else {
       std::vector<at::Tensor> all, others;
       const auto parts = hidden->split(rows), ids = targets->split(rows);
       for (size_t part = 0; part < parts.size(); ++part) {
-        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside);
+        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, is_wide);
         all.push_back(found.logprobs);
         if (beside != NOTHING) others.push_back(found.beside);
       }

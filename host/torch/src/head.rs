@@ -14,6 +14,7 @@ unsafe extern "C" {
         targets: *const C_tensor,
         temperature: f64,
         beside: i64,
+        is_wide: bool,
         rows: i64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
@@ -46,7 +47,7 @@ pub struct TokenLogprobs {
 
 /// The log-probabilities of `targets`, `[tokens]`, under `softmax(hidden · headᵀ / temperature)`; `hidden` is `[tokens,
 /// width]` and `head` is `[vocab, width]`. A backward pass adds the gradient of a head that is a leaf to the one that it
-/// has, if any. It can be made once.
+/// has, if any. It can be made once. Wide logits of 16-bit numbers have 32 bits, which only GPUs can give.
 ///
 /// # Errors
 /// The shapes or kinds do not fit, or a target is outside the vocabulary.
@@ -56,6 +57,7 @@ pub fn token_logprobs(
     targets: &Tensor,
     temperature: f64,
     beside: Beside,
+    is_wide: bool,
 ) -> Result<TokenLogprobs> {
     let ((tokens, width), (vocab, _)) = (hidden.size2()?, head.size2()?);
     let fit = head.size() == [vocab, width]
@@ -77,7 +79,7 @@ pub fn token_logprobs(
     // SAFETY: shapes, kinds and devices are those that the shim asks for, and the tensors outlive the call.
     let [logprobs, beside] = made(|out| unsafe {
         let (hidden, head, targets) = (hidden.as_ptr(), head.as_ptr(), targets.as_ptr());
-        gavel_token_logprobs(hidden, head, targets, temperature, beside, TOKENS_AT_A_TIME, out)
+        gavel_token_logprobs(hidden, head, targets, temperature, beside, is_wide, TOKENS_AT_A_TIME, out)
     })?;
     Ok(TokenLogprobs { logprobs, beside })
 }

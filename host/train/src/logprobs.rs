@@ -70,7 +70,7 @@ mod tests {
         let logits = [0.5f64, 0.25, 0.25].map(f64::ln);
         let (hidden, head) = (Tensor::from_slice(&[1.0]).view([1, 1]), Tensor::from_slice(&logits).view([3, 1]));
         let target = Tensor::from_slice(&[1i64]);
-        let found = token_logprobs(&hidden, &head, &target, 1.0, Beside::SquaredProbabilities).unwrap();
+        let found = token_logprobs(&hidden, &head, &target, 1.0, Beside::SquaredProbabilities, false).unwrap();
         // The squares of −½, ¾ and −¼.
         assert!((gradient_norms(found).unwrap().double_value(&[0]) - 0.875).abs() < 1e-12);
     }
