@@ -22,7 +22,10 @@ pub struct DeviceMemory {
 /// The system does not report it.
 pub fn memory(device: Device) -> Result<DeviceMemory> {
     match device {
-        Device::Cuda(index) => Runtime::of(index)?.memory(),
+        Device::Cuda(index) => {
+            let [total, free] = Runtime::of(index)?.memory()?;
+            Ok(DeviceMemory { total, free })
+        }
         _ => {
             let machine = machine()?;
             Ok(control_group().map_or(machine, |limit| DeviceMemory {

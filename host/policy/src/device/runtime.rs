@@ -1,6 +1,5 @@
 //! The functions of the CUDA runtime, which libtorch has loaded.
 
-use super::DeviceMemory;
 use crate::error::{PolicyError, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use tch::Device;
@@ -45,12 +44,13 @@ impl Runtime {
         self.done(unsafe { (self.set)(self.index as c_int) })
     }
 
-    pub(super) fn memory(&self) -> Result<DeviceMemory> {
+    /// Its memory in bytes: all of it, and what is free.
+    pub(super) fn memory(&self) -> Result<[u64; 2]> {
         self.make_current()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the pointers are to integers of the right size that outlive the call.
         self.done(unsafe { (self.info)(&mut free, &mut total) })?;
-        Ok(DeviceMemory { total: total as u64, free: free as u64 })
+        Ok([total, free].map(|bytes| bytes as u64))
     }
 
     fn done(&self, status: c_int) -> Result<()> {
