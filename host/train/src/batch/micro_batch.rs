@@ -13,7 +13,7 @@ use tch::{Device, Kind, Tensor};
 /// The memory that the logits of a micro-batch may take at a time, in 32 bits. A GPU needs larger products to be busy, and
 /// waits for the host at fewer chunks.
 fn logit_bytes(device: Device) -> usize {
-    if device.is_cuda() { 2 << 30 } else { 256 << 20 }
+    if device.is_cuda() { 1 << 30 } else { 256 << 20 }
 }
 
 /// How many tokens' logits are computed at a time.
