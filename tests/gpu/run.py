@@ -18,8 +18,9 @@ A decoding step is compared with its floor, the time of reading what it must rea
 without it, 4300 GB/s on an H200, the figure of this project for it, and elsewhere what a copy reaches. Gavel and
 `transformers` decode in turn; the figures are medians of the rounds. "plain" is once without those faster operations.
 Rows are printed as they are known, and in tables at the end. A command that fails, or takes longer than --limit, is a
-row of its own, and the rest continues. With a GPU, rows of commands have the most memory that was in use meanwhile, as
-the driver reports it. Exits with 1 if a check or a command failed.
+row of its own, and the rest continues. Rows have the most memory of tensors, what libtorch held for them, and what was
+predicted for them; that of GRPO has the most that was in use as the driver reports it. Exits with 1 if a check or a
+command failed.
 """
 import argparse
 import contextlib
@@ -133,16 +134,17 @@ def measure(gavel, table, sizes, args, dtype, folder):
         model = ["--init", path, "--dtype", dtype, "--json"]
         for line in gavel.lines(table, [size, "prefill"], "bench", "prefill", *model, "--prompt-tokens", prompt,
                                 "--batch", commas(batches[:2])):
-            table.add(*prefill_row(size, line, ceiling), "", "", gavel.memory)
+            table.add(*prefill_row(size, line, ceiling), "", "", memory_of(line))
         decode = ["bench", "decode", *model, "--prompt-tokens", prompt, "--new-tokens", new,
                   "--bandwidth", bandwidth, "--batch", commas(batches)]
         peer = Peer(config, device, dtype, prompt, new)
         ours, theirs = decode_in_turn(gavel, table, size, decode, peer, batches, rounds)
         for batch in batches:
-            table.add(*decode_row(size, batch, ours[batch], theirs[batch], peer.failures.get(batch, "")))
+            row = decode_row(size, batch, ours[batch], theirs[batch], peer.failures.get(batch, ""))
+            table.add(*row, *[""] * (7 - len(row)), *map(memory_of, ours[batch][-1:]))
         for line in gavel.lines(table, [size, "decode, plain"], *decode, "--cuda-fast-paths", "off"):
             row = decode_row(size, line["batch"], [line], [], "")
-            table.add(row[0], f"{row[1]}, plain", *row[2:])
+            table.add(row[0], f"{row[1]}, plain", *row[2:], "", memory_of(line))
         # Frees its memory for what follows.
         del peer
     # Last, because it needs most memory.
@@ -152,7 +154,7 @@ def measure(gavel, table, sizes, args, dtype, folder):
         for how in again if size in ONLY_CHECKPOINTED else [[], *again, ["--ragged"], ["--ragged", "--cudnn-attention"]]:
             for line in gavel.lines(table, [size, " ".join(["train", *how])], "bench", "train", *model,
                                     *TRAINING[args.small], "--ceiling", ceiling, *how):
-                table.add(*train_row(size, line, how), "", "", gavel.memory)
+                table.add(*train_row(size, line, how), "", "", memory_of(line))
 
 
 class Table:
@@ -254,6 +256,13 @@ class Memory:
 
     def most(self):
         return f"{self.bytes / 2**30:.1f} GiB" if self.bytes else ""
+
+
+def memory_of(line):
+    """The most memory of a measurement: of tensors, held for them, and predicted for them."""
+    what = [("allocated", "tensors"), ("reserved", "held"), ("predicted", "predicted")]
+    numbers = [f"{line[f'{key}_bytes'] / 2**30:.1f} {said}" for key, said in what if f"{key}_bytes" in line]
+    return ", ".join(numbers) + " GiB"
 
 
 def last_error(stderr):

@@ -37,6 +37,10 @@ fn decoding_is_measured_for_each_batch() {
         let weights = 2 * (2 * 16 + 32 * 16 + 32 + 16 * 16 + 3 * 24 * 16) + 16 + 40 * 16;
         assert_eq!(line["weight_bytes"], 4 * weights);
         assert_eq!(line["cache_bytes"], batch * 4 * 2 * 2 * 8 * 25);
+        // A slot has room for 64 tokens. The rest is the prompt's pass, or the draws.
+        let held = 4 * weights + batch * 4 * 2 * 2 * 8 * 64;
+        let rest = line["predicted_bytes"].as_i64().unwrap() - i64::from(held);
+        assert!((1..100_000).contains(&rest) && line["allocated_bytes"].is_null(), "{line}");
         let seconds = number("step_ms") / 1e3;
         assert!((number("tokens_per_second") * seconds / f64::from(batch) - 1.0).abs() < 1e-6);
         let floor = (number("weight_bytes") + number("cache_bytes")) / 1e9;
@@ -79,6 +83,8 @@ fn an_update_is_measured_with_what_is_computed_again() {
     let again = train(&["--gradient-checkpointing", "--dtype", "bfloat16"]);
     let ratio = number(&again, executed) / number(&again, model);
     assert!(ratio > 1.2 && ratio < 4.0 / 3.0, "{ratio}");
+    // 16 bytes a parameter at least.
+    assert!(number(&plain, "predicted_bytes") > 16.0 * 6000.0, "{plain}");
 }
 
 #[test]

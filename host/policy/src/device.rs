@@ -7,7 +7,7 @@ mod runtime;
 
 pub use cuda::load_cuda;
 pub use failure::{DeviceFailure, probe};
-pub use memory::{DeviceMemory, give_back, memory};
+pub use memory::{DeviceMemory, MemoryPeaks, give_back, memory, peaks, reset_peaks};
 pub use runtime::make_current;
 
 use crate::engine::EngineConfig;

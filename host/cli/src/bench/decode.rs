@@ -2,6 +2,7 @@
 
 use super::cost::{cache_bytes, weight_bytes};
 use super::measure::{each_batch, median};
+use super::memory::{self, Memory};
 use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
 use anyhow::Result;
@@ -56,6 +57,8 @@ struct Measured {
     /// The step's time divided by the time of reading these bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     times_floor: Option<f64>,
+    #[serde(flatten)]
+    memory: Memory,
 }
 
 pub fn run(args: &DecodeArgs) -> Result<()> {
@@ -69,22 +72,11 @@ pub fn run(args: &DecodeArgs) -> Result<()> {
 
 fn measure(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Measured> {
     let new_tokens = args.new_tokens as usize;
-    let mut engine = Engine::new(model, EngineConfig { max_batch: batch, ..EngineConfig::default() })?;
-    let prompt = prompt(model.config(), 0, args.prompt_tokens);
-    for id in 0..batch as u64 {
-        engine.submit(Request::new(id, prompt.clone(), Sampling::new(new_tokens, Vec::new()), id))?;
-    }
-    // The prompt and the first tokens warm up.
-    let mut drawn = 0;
-    while drawn < 2 * batch {
-        drawn += engine.step(model)?.drawn.len();
-    }
-    let mut seconds = Vec::new();
-    while !engine.is_idle() {
-        let started = Instant::now();
-        engine.step(model)?;
-        seconds.push(started.elapsed().as_secs_f64());
-    }
+    let tokens = args.prompt_tokens + new_tokens;
+    // The prompt, which all responses have, is computed once.
+    let computed = memory::computed_at_once(args.prompt_tokens);
+    let predicted = memory::rollout(model, batch, args.prompt_tokens, tokens, computed);
+    let (seconds, memory) = Memory::of(model, predicted, || steps(args, model, batch))?;
     let step = median(seconds);
     let weight_bytes = weight_bytes(model)?;
     let cache_bytes = batch as u64 * cache_bytes(model, (args.prompt_tokens + new_tokens / 2) as u64);
@@ -101,7 +93,30 @@ fn measure(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Measured> {
         cache_bytes,
         bytes_per_second: bytes / step,
         times_floor: args.bandwidth.map(|bandwidth| step * bandwidth / bytes),
+        memory,
     })
+}
+
+/// The seconds of each step after the first ones.
+fn steps(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Vec<f64>> {
+    let mut engine = Engine::new(model, EngineConfig { max_batch: batch, ..EngineConfig::default() })?;
+    let prompt = prompt(model.config(), 0, args.prompt_tokens);
+    for id in 0..batch as u64 {
+        let sampling = Sampling::new(args.new_tokens as usize, Vec::new());
+        engine.submit(Request::new(id, prompt.clone(), sampling, id))?;
+    }
+    // The prompt and the first tokens warm up.
+    let mut drawn = 0;
+    while drawn < 2 * batch {
+        drawn += engine.step(model)?.drawn.len();
+    }
+    let mut seconds = Vec::new();
+    while !engine.is_idle() {
+        let started = Instant::now();
+        engine.step(model)?;
+        seconds.push(started.elapsed().as_secs_f64());
+    }
+    Ok(seconds)
 }
 
 fn print(all: &[Measured]) {

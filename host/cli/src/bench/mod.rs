@@ -3,6 +3,7 @@
 mod cost;
 mod decode;
 mod measure;
+mod memory;
 mod model;
 mod prefill;
 mod ranks;

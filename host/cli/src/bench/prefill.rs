@@ -2,6 +2,7 @@
 
 use super::cost::prompt_flops;
 use super::measure::{each_batch, median};
+use super::memory::{self, Memory};
 use super::model::{BenchModelArgs, dtype, prompt};
 use crate::table;
 use anyhow::Result;
@@ -48,6 +49,8 @@ struct Measured {
     seconds: f64,
     tokens_per_second: f64,
     flops_per_second: f64,
+    #[serde(flatten)]
+    memory: Memory,
 }
 
 pub fn run(args: &PrefillArgs) -> Result<()> {
@@ -60,9 +63,12 @@ pub fn run(args: &PrefillArgs) -> Result<()> {
 }
 
 fn measure(args: &PrefillArgs, model: &Model, batch: usize) -> Result<Measured> {
-    let seconds = (0..=ROUNDS).map(|round| once(args, model, batch, round)).collect::<Result<Vec<f64>, _>>()?;
-    let seconds = median(seconds[1..].to_vec());
     let (count, tokens) = (batch as f64, args.prompt_tokens);
+    let computed = args.prefill_tokens.min(batch * tokens);
+    let predicted = memory::rollout(model, batch, tokens, tokens + 1, computed);
+    let all = || Ok((0..=ROUNDS).map(|round| once(args, model, batch, round)).collect::<Result<Vec<f64>, _>>()?);
+    let (seconds, memory) = Memory::of(model, predicted, all)?;
+    let seconds = median(seconds[1..].to_vec());
     Ok(Measured {
         batch,
         prompt_tokens: tokens,
@@ -72,6 +78,7 @@ fn measure(args: &PrefillArgs, model: &Model, batch: usize) -> Result<Measured> 
         seconds,
         tokens_per_second: count * tokens as f64 / seconds,
         flops_per_second: count * prompt_flops(model.config(), tokens as u64) / seconds,
+        memory,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::cost::update_flops;
 use super::measure::median;
+use super::memory::{self, Memory};
 use super::model::{BenchModelArgs, dtype, prompt};
 use super::ranks::{Measured as OfRank, OfRanks, of_ranks};
 use crate::table;
@@ -86,6 +87,8 @@ struct Measured {
     /// The executed operations as a share of the ceiling.
     #[serde(skip_serializing_if = "Option::is_none")]
     share_of_ceiling: Option<f64>,
+    #[serde(flatten)]
+    memory: Memory,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     of_ranks: Option<OfRanks>,
 }
@@ -120,7 +123,12 @@ pub fn run(args: &TrainArgs) -> Result<()> {
             updates(trainer(Peers::alone())?, &model, &rounds, &Peers::alone())?
         }
     };
-    let together = updates(trainer(peers.clone())?, &model, &rounds, &peers)?;
+    let group = u64::from(args.prompt_tokens) + u64::from(args.group_size) * u64::from(args.response_tokens);
+    let share = (u64::from(args.prompts) * group).div_ceil(peers.size() as u64);
+    let micro_batch = share.min(args.max_tokens_per_micro_batch as u64);
+    let predicted = memory::update(&model, micro_batch, args.gradient_checkpointing);
+    let (together, memory) =
+        Memory::of(&model, predicted, || updates(trainer(peers.clone())?, &model, &rounds, &peers))?;
     let [seconds, passes] =
         [&together, &by_itself].map(|all| median(all.iter().map(|(seconds, _)| *seconds).collect()));
     let of_ranks = match peers.size() {
@@ -139,7 +147,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     if peers.rank() > 0 {
         return Ok(());
     }
-    let measured = Measured { of_ranks, ..measured(args, &model, seconds) };
+    let measured = Measured { of_ranks, ..measured(args, &model, seconds, memory) };
     match args.json {
         true => terminal::json(&measured)?,
         false => print(&measured),
@@ -193,7 +201,7 @@ fn rows(args: &TrainArgs, config: &ModelConfig, round: usize) -> Vec<Experience>
     (0..).zip(lengths(args, round)).map(row).collect()
 }
 
-fn measured(args: &TrainArgs, model: &Model, seconds: f64) -> Measured {
+fn measured(args: &TrainArgs, model: &Model, seconds: f64, memory: Memory) -> Measured {
     let lengths: Vec<u64> = lengths(args, 0).into_iter().map(|length| length as u64).collect();
     let of_group = |responses, again| update_flops(model.config(), u64::from(args.prompt_tokens), responses, again);
     let of_all = |again| lengths.chunks(args.group_size as usize).map(|of| of_group(of, again)).sum::<f64>();
@@ -213,6 +221,7 @@ fn measured(args: &TrainArgs, model: &Model, seconds: f64) -> Measured {
         model_flops_per_second: flops(false),
         executed_flops_per_second: executed,
         share_of_ceiling: args.ceiling.map(|ceiling| executed / ceiling),
+        memory,
         of_ranks: None,
     }
 }

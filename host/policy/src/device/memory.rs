@@ -48,6 +48,36 @@ pub fn give_back(device: Device) -> Result<()> {
     }
 }
 
+/// The most memory that libtorch used on a GPU, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryPeaks {
+    /// The memory of tensors.
+    pub allocated: u64,
+    /// The memory that was held for them.
+    pub reserved: u64,
+}
+
+/// The most memory that libtorch used on `device` since the last [reset](reset_peaks); `None` on the CPU.
+///
+/// # Errors
+/// The device has failed.
+pub fn peaks(device: Device) -> Result<Option<MemoryPeaks>> {
+    let Device::Cuda(index) = device else { return Ok(None) };
+    let [allocated, reserved] = gavel_torch::cuda::memory::peaks(index)?;
+    Ok(Some(MemoryPeaks { allocated, reserved }))
+}
+
+/// Lets the [peaks] begin with what is in use now.
+///
+/// # Errors
+/// The device has failed.
+pub fn reset_peaks(device: Device) -> Result<()> {
+    match device {
+        Device::Cuda(index) => Ok(gavel_torch::cuda::memory::reset_peaks(index)?),
+        _ => Ok(()),
+    }
+}
+
 fn machine() -> Result<DeviceMemory> {
     const FILE: &str = "/proc/meminfo";
     let text = read_to_string(FILE).map_err(|source| PolicyError::Io { action: "read", path: FILE.into(), source })?;

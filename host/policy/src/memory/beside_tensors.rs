@@ -5,8 +5,7 @@ use tch::Device;
 
 const MIB: u64 = 1 << 20;
 
-/// A context of CUDA 12 and 13 with the kernels that are loaded into it: 450 to 550 MiB on an H100 (`nvidia-smi` beside
-/// a process of PyTorch with one tensor).
+/// A context of CUDA with the kernels that are loaded into it. It has not been measured.
 const CONTEXT: u64 = 512 * MIB;
 
 /// A workspace of cuBLAS: libtorch 2.11 takes 32 MiB on an H100 or H200, 8.1 MiB on other GPUs, for each thread and

@@ -2,7 +2,7 @@
 
 use super::function;
 use crate::{Result, checked};
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use tch::TchError;
 
 /// Gives the memory that no tensor uses back to the driver. libtorch must have used a GPU before.
@@ -15,6 +15,31 @@ pub fn give_back() -> Result<()> {
     checked(unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_char>(empty)() })
 }
 
+/// The most memory of the GPU of this number, in bytes, since the start or the last [reset](reset_peaks): what tensors
+/// had, and what the allocator held for them. libtorch must have used the GPU before.
+///
+/// # Errors
+/// As [`give_back`].
+pub fn peaks(device: usize) -> Result<[u64; 2]> {
+    type Peaks = unsafe extern "C" fn(c_int, *mut u64) -> *mut c_char;
+    let function = function(c"gavel_cuda_memory_peaks").map_err(TchError::Torch)?;
+    let mut bytes = [0; 2];
+    // SAFETY: this is its signature in the shim, which writes two numbers.
+    checked(unsafe { std::mem::transmute::<*mut c_void, Peaks>(function)(device as c_int, bytes.as_mut_ptr()) })?;
+    Ok(bytes)
+}
+
+/// Lets the peaks begin with what is there now.
+///
+/// # Errors
+/// As [`give_back`].
+pub fn reset_peaks(device: usize) -> Result<()> {
+    type Reset = unsafe extern "C" fn(c_int) -> *mut c_char;
+    let function = function(c"gavel_cuda_reset_memory_peaks").map_err(TchError::Torch)?;
+    // SAFETY: this is its signature in the shim.
+    checked(unsafe { std::mem::transmute::<*mut c_void, Reset>(function)(device as c_int) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,7 +47,9 @@ mod tests {
     #[test]
     fn without_cuda_it_is_said_what_is_missing() {
         if let Err(missing) = super::super::load() {
-            assert_eq!(give_back().unwrap_err().to_string(), TchError::Torch(missing).to_string());
+            let missing = TchError::Torch(missing).to_string();
+            let errors = [give_back().unwrap_err(), peaks(0).unwrap_err(), reset_peaks(0).unwrap_err()];
+            assert!(errors.iter().all(|error| error.to_string() == missing), "{errors:?}");
         }
     }
 }

@@ -1,0 +1,60 @@
+//! The memory of what is measured, beside the prediction.
+
+use anyhow::Result;
+use gavel_policy::engine::kv_cache_growth::final_room;
+use gavel_policy::memory::{Footprint, PassShape};
+use gavel_policy::{EngineConfig, Model, device};
+use gavel_train::tokens_per_chunk;
+use serde::Serialize;
+
+/// The most memory that a measurement took, in bytes.
+#[derive(Debug, Serialize)]
+pub struct Memory {
+    /// By the formulas of `--dry-run`: tensors alone.
+    predicted_bytes: u64,
+    /// What tensors had, on a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocated_bytes: Option<u64>,
+    /// What libtorch held for them, on a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reserved_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// The memory of what `run` measures on the device of `model`, and its result.
+    pub fn of<T>(model: &Model, predicted_bytes: u64, run: impl FnOnce() -> Result<T>) -> Result<(T, Self)> {
+        device::reset_peaks(model.device())?;
+        let result = run()?;
+        let peaks = device::peaks(model.device())?;
+        let (allocated_bytes, reserved_bytes) = (peaks.map(|peaks| peaks.allocated), peaks.map(|peaks| peaks.reserved));
+        Ok((result, Self { predicted_bytes, allocated_bytes, reserved_bytes }))
+    }
+}
+
+fn footprint(model: &Model) -> Footprint<'_> {
+    Footprint::new(model.config(), model.kind(), model.device())
+}
+
+/// Drawing `batch` responses whose prompts have `prompt` tokens, of which `computed` pass through the layers at once, up
+/// to `tokens` tokens in all: weights, keys and values, and the larger of prompts and draws.
+pub fn rollout(model: &Model, batch: usize, prompt: usize, tokens: usize, computed: usize) -> u64 {
+    let footprint = footprint(model);
+    let (rows, room) = (batch as u64, final_room(prompt, tokens) as u64);
+    let pass = footprint.layer(PassShape::unshared(computed as u64)).max(footprint.sampling(rows, false));
+    footprint.weights() + footprint.cache_per_token() * rows * room + pass
+}
+
+/// An update whose largest micro-batch has `tokens` tokens: weights, optimiser and gradients, activations, and the larger
+/// of logits and gradients inside a layer.
+pub fn update(model: &Model, tokens: u64, checkpointing: bool) -> u64 {
+    let (footprint, shape) = (footprint(model), PassShape::unshared(tokens));
+    let chunk = tokens.min(tokens_per_chunk(model.config(), model.device()) as u64);
+    let kept = footprint.weights() + footprint.optimizer() + footprint.gradients();
+    let backward = footprint.logits(chunk).max(footprint.layer_backward(shape));
+    kept + footprint.activations(shape, checkpointing) + backward
+}
+
+/// The prompt tokens that an engine computes at once, of `tokens`.
+pub fn computed_at_once(tokens: usize) -> usize {
+    tokens.min(EngineConfig::default().prefill_tokens)
+}
