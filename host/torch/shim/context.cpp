@@ -9,6 +9,7 @@ void gavel_context_for_gpus() {
   context.setSDPUseCuDNN(false);
   // Parts of a product over 16 bits are added up in 32.
   context.setAllowBF16ReductionCuBLAS(false, false);
+  context.setAllowFP16ReductionCuBLAS(false, false);
 }
 
 void gavel_context_allow_cudnn_attention() { at::globalContext().setSDPUseCuDNN(true); }

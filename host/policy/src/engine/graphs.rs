@@ -9,6 +9,7 @@ use super::pass;
 use super::prefill::Prefill;
 use super::sampler::{Draw, Form, draw_plain};
 use super::slots::Slots;
+use crate::device::{give_back, make_current};
 use crate::error::{PolicyError, Result};
 use crate::fast_paths::{are_allowed, beyond_rounding};
 use crate::model::Model;
@@ -27,7 +28,7 @@ pub(super) struct Graphs {
 
 /// Repeats steps.
 pub(super) trait Steps: Send {
-    /// Whether it can.
+    /// Whether steps can be repeated.
     fn is_usable(&self) -> bool;
 
     /// The results of `step`, which always computes the same for a key, from the same memory.
@@ -68,13 +69,13 @@ impl Graphs {
         if !are_allowed() {
             return None;
         }
-        match Recorder::new(index) {
+        let recorder = make_current(device).and_then(|()| Ok(Recorder::new(index)?));
+        match recorder {
             Ok(recorder) => {
-                let steps = CudaSteps { recorder: Some(recorder), kind, graphs: HashMap::new() };
+                let steps = CudaSteps { recorder: Some(recorder), device, kind, graphs: HashMap::new() };
                 Some(Self::of(Box::new(steps)))
             }
             Err(error) => {
-                let error = PolicyError::from(error);
                 tracing::warn!("a CUDA graph of decoding is not used: {error}");
                 None
             }
@@ -155,29 +156,26 @@ impl Computed {
 struct CudaSteps {
     /// `None` once a graph has failed.
     recorder: Option<Recorder>,
+    device: Device,
     /// The kind of the weights.
     kind: Kind,
     graphs: HashMap<Key, (Graph, Computed)>,
 }
 
 impl CudaSteps {
-    /// Runs a step and records it. The first launch must give what the run gave.
-    fn record(
-        &self,
-        recorder: &mut Recorder,
-        step: &mut dyn FnMut() -> Result<Computed>,
-    ) -> Result<Recorded<Computed, PolicyError>> {
-        let Recorded { run, graph } = recorder.record(step)?;
-        let graph = graph.and_then(|(graph, result)| {
-            graph.launch()?;
-            match beyond_rounding(result.numbers(), run.numbers(), self.kind)? {
-                None => Ok((graph, result)),
-                Some(found) => {
-                    Err(PolicyError::Input(format!("its result differs from that of its operations by {found:.1e}")))
-                }
+    /// A graph whose first launch gives what the run of the same step gave; `None` if that is not finite, so that there
+    /// is nothing to compare with.
+    fn checked(&self, (graph, result): (Graph, Computed), run: &Computed) -> Result<Option<(Graph, Computed)>> {
+        if run.numbers().f_isfinite()?.f_all()?.f_double_value(&[])? == 0.0 {
+            return Ok(None);
+        }
+        graph.launch()?;
+        match beyond_rounding(result.numbers(), run.numbers(), self.kind)? {
+            None => Ok(Some((graph, result))),
+            Some(found) => {
+                Err(PolicyError::Input(format!("its result differs from that of its operations by {found:.1e} of it")))
             }
-        });
-        Ok(Recorded { run, graph })
+        }
     }
 }
 
@@ -192,15 +190,20 @@ impl Steps for CudaSteps {
             return Ok(result.shallow_clone());
         }
         let Some(mut recorder) = self.recorder.take() else { return step() };
-        let Recorded { run, graph } = self.record(&mut recorder, step)?;
-        match graph {
+        let Recorded { run, graph } = recorder.record(step)?;
+        match graph.and_then(|recorded| self.checked(recorded, &run)) {
             Ok(recorded) => {
-                self.graphs.insert(key, recorded);
+                self.graphs.extend(recorded.map(|recorded| (key, recorded)));
+                self.recorder = Some(recorder);
+            }
+            // While it records, libtorch cannot take memory from what it keeps for other tensors.
+            Err(PolicyError::OutOfMemory { .. }) => {
+                give_back(self.device)?;
                 self.recorder = Some(recorder);
             }
             Err(error) => {
                 tracing::warn!("a CUDA graph of decoding is not used: {error}");
-                self.forget();
+                self.graphs.clear();
             }
         }
         Ok(run)
@@ -208,6 +211,11 @@ impl Steps for CudaSteps {
 
     fn forget(&mut self) {
         self.graphs.clear();
+        if let Some(Err(error)) = self.recorder.as_mut().map(Recorder::renew) {
+            let error = PolicyError::from(error);
+            tracing::warn!("a CUDA graph of decoding is not used: {error}");
+            self.recorder = None;
+        }
     }
 }
 

@@ -158,6 +158,9 @@ impl Engine {
     /// Frees the memory of all keys and values, so that something else can have it. Responses under way keep the tokens
     /// that they have drawn. Before they continue, they are computed again, with the weights of then.
     pub fn release_cache(&mut self) -> Result<()> {
+        if self.scheduler.slots.cache.slots == 0 {
+            return Ok(());
+        }
         self.scheduler.put_back(|_| true)?;
         if let Some(graphs) = &mut self.graphs {
             graphs.forget();
@@ -192,6 +195,7 @@ impl Engine {
             let error = PolicyError::NonFinite { request: first.request.id, position: first.response.len() };
             let requests: Vec<u64> = broken.iter().map(|row| row.request.id).collect();
             slots.mark_broken(requests);
+            self.sampler.forget_draws();
             return Err(error);
         }
         let mut drawn = Vec::with_capacity(slots.rows.len());
@@ -206,6 +210,7 @@ impl Engine {
         let finish = |row: Row| row.finish_reason().map(|reason| row.finish(reason));
         Ok(EngineStep { drawn, finished: ended.into_iter().filter_map(finish).collect() })
     }
+
     /// Computes `prefill` and draws a token for each row; `None` without rows.
     fn compute(&mut self, model: &Model, prefill: &Prefill) -> Result<Option<Vec<Pick>>> {
         let slots = &mut self.scheduler.slots;

@@ -22,7 +22,7 @@ pub(super) struct Form {
     greedy: Greedy,
     is_tempered: bool,
     is_penalised: bool,
-    /// Tokens are cut off before the draw; at least so many must be sorted.
+    /// Tokens are cut off before the draw; at least this many are sorted.
     truncated: Option<i64>,
     /// Whether something is added to single logits, or the most probable tokens are wanted.
     has_extras: bool,
@@ -82,6 +82,11 @@ impl Form {
 impl Sampler {
     pub(super) fn new(vocab: i64) -> Self {
         Self { vocab, seen: Seen::default() }
+    }
+
+    /// Forgets what rows have drawn in the last step, as they will draw it again.
+    pub(super) fn forget_draws(&mut self) {
+        self.seen = Seen::default();
     }
 
     /// Draws from `logits`, `[rows, vocab]`, of which the last may be padding, with one transfer to the host, and one for

@@ -176,6 +176,7 @@ mod tests {
         let [keys, _] = slots.cache.row(0, 0, 9).unwrap();
         assert_eq!((keys.min().double_value(&[]), keys.max().double_value(&[])), (3.0, 3.0));
     }
+
     #[test]
     fn a_prompt_moves_whose_next_part_has_no_room_yet() {
         let mut slots = slots();

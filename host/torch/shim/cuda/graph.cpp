@@ -1,5 +1,6 @@
 // CUDA graphs: operations that are recorded once and launched together from then on.
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "../guarded.h"
@@ -15,6 +16,22 @@ struct Recorder {
   c10::cuda::CUDAStream before;
   at::cuda::MempoolId_t memory;
 };
+
+// Ends a recording that failed: libtorch would go on giving all memory from the recorder's, and never give it back.
+void abandon(const Recorder &recorder) {
+  namespace allocator = c10::cuda::CUDACachingAllocator;
+  const auto device = recorder.own.device_index();
+  // What failed first decides which of them libtorch has done itself.
+  free(guarded([&] { allocator::endAllocateToPool(device, recorder.memory); }));
+  free(guarded([&] { allocator::releasePool(device, recorder.memory); }));
+}
+
+// The message of what fails in a recording, which ends with it.
+template <typename Body> char *recording(const Recorder &recorder, const Body &body) {
+  auto *message = guarded(body);
+  if (message) abandon(recorder);
+  return message;
+}
 
 } // namespace
 
@@ -47,17 +64,26 @@ char *gavel_cuda_recorder_leave(Recorder *recorder) {
   });
 }
 
+// Other memory for the graphs that follow, once there are none: libtorch does not take up a memory that no graph uses.
+// The old memory goes back to the driver.
+char *gavel_cuda_recorder_renew(Recorder *recorder) {
+  return guarded([&] {
+    recorder->memory = at::cuda::graph_pool_handle();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  });
+}
+
 // From now on this thread's operations are recorded instead of run. Other threads may use the device meanwhile.
 char *gavel_cuda_graph_begin(Recorder *recorder, at::cuda::CUDAGraph **out) {
-  return guarded([&] {
+  return recording(*recorder, [&] {
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     graph->capture_begin(recorder->memory, cudaStreamCaptureModeThreadLocal);
     *out = graph.release();
   });
 }
 
-char *gavel_cuda_graph_end(at::cuda::CUDAGraph *graph) {
-  return guarded([&] { graph->capture_end(); });
+char *gavel_cuda_graph_end(Recorder *recorder, at::cuda::CUDAGraph *graph) {
+  return recording(*recorder, [&] { graph->capture_end(); });
 }
 
 // Launches what was recorded on the current stream.
@@ -65,8 +91,5 @@ char *gavel_cuda_graph_launch(at::cuda::CUDAGraph *graph) {
   return guarded([&] { graph->replay(); });
 }
 
-void gavel_cuda_graph_free(at::cuda::CUDAGraph *graph) {
-  // It throws where the device has failed; nothing is left to free then.
-  free(guarded([&] { delete graph; }));
-}
+void gavel_cuda_graph_free(at::cuda::CUDAGraph *graph) { delete graph; }
 }

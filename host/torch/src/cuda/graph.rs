@@ -40,6 +40,8 @@ type On = unsafe extern "C" fn(*mut c_void) -> *mut c_char;
 type Free = unsafe extern "C" fn(*mut c_void);
 /// One that makes a graph.
 type Begin = unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> *mut c_char;
+/// One that ends a graph's recording.
+type End = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_char;
 /// One that makes a recorder for a device.
 type New = unsafe extern "C" fn(c_int, *mut *mut c_void) -> *mut c_char;
 
@@ -47,8 +49,9 @@ type New = unsafe extern "C" fn(c_int, *mut *mut c_void) -> *mut c_char;
 struct Functions {
     enter: On,
     leave: On,
+    renew: On,
     begin: Begin,
-    end: On,
+    end: End,
     launch: On,
     free_recorder: Free,
     free_graph: Free,
@@ -71,6 +74,7 @@ impl Functions {
             Ok(Self {
                 enter: symbol(c"gavel_cuda_recorder_enter")?,
                 leave: symbol(c"gavel_cuda_recorder_leave")?,
+                renew: symbol(c"gavel_cuda_recorder_renew")?,
                 begin: symbol(c"gavel_cuda_graph_begin")?,
                 end: symbol(c"gavel_cuda_graph_end")?,
                 launch: symbol(c"gavel_cuda_graph_launch")?,
@@ -116,6 +120,16 @@ impl Recorder {
         Ok(done)
     }
 
+    /// Takes other memory for the graphs that follow, once all that were recorded are dropped, and gives the old memory
+    /// back to the driver, with all else that no tensor uses.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn renew(&mut self) -> Result<()> {
+        // SAFETY: the recorder lives.
+        checked(unsafe { (self.functions.renew)(self.recorder) })
+    }
+
     fn second<T, E: From<TchError>>(
         &mut self,
         step: &mut impl FnMut() -> std::result::Result<T, E>,
@@ -126,7 +140,7 @@ impl Recorder {
         let graph = Graph { graph, functions: self.functions };
         let result = step();
         // SAFETY: the graph lives, and recording began; it ends whatever the step did.
-        let ended = checked(unsafe { (self.functions.end)(graph.graph) });
+        let ended = checked(unsafe { (self.functions.end)(self.recorder, graph.graph) });
         let result = result?;
         ended?;
         Ok((graph, result))
@@ -176,10 +190,17 @@ mod tests {
                 let (graph, result) = graph.unwrap();
                 let _ = x.fill_(3.0);
                 graph.launch().unwrap();
-                assert_eq!(
-                    (f64::try_from(run.sum(None)).unwrap(), f64::try_from(result.sum(None)).unwrap()),
-                    (3.0, 27.0)
-                );
+                let sums = [&run, &result].map(|x| f64::try_from(x.sum(None)).unwrap());
+                assert_eq!(sums, [3.0, 27.0]);
+                // Another one, after all are gone.
+                drop((graph, result));
+                recorder.renew().unwrap();
+                let again = recorder.record::<_, TchError>(|| x.f_add(&x)).unwrap();
+                again.graph.unwrap().0.launch().unwrap();
+                // A step that waits for the device cannot be recorded, and the next one can.
+                let waits = recorder.record::<_, TchError>(|| x.f_double_value(&[0])).unwrap();
+                assert!(waits.graph.is_err());
+                assert!(recorder.record::<_, TchError>(|| x.f_add(&x)).unwrap().graph.is_ok());
             }
         }
     }
