@@ -1,7 +1,7 @@
 //! Attention of whole sequences, by the fused operation of libtorch.
 
 use crate::error::Result;
-use crate::fast_paths::{FastPath, is_usable, random_like};
+use crate::fast_paths::{FastPath, Results, is_usable, random_like};
 use crate::layer::Projected;
 use gavel_torch::autograd::backward;
 use tch::{Device, Kind, Tensor};
@@ -28,7 +28,7 @@ pub(crate) fn attention(query: &Tensor, key: &Tensor, value: &Tensor, mask: Opti
             fused(query, &spread(key)?, &spread(value)?, mask, false)?
         }
     };
-    Ok(out.f_transpose(1, 2)?.f_flatten(2, 3)?.f_flatten(0, 1)?)
+    flat(&out)
 }
 
 fn fused(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, shares: bool) -> Result<Tensor> {
@@ -44,65 +44,69 @@ fn can_share(query: &Tensor, key: &Tensor) -> Result<bool> {
     let is_half = matches!(kind, Kind::BFloat16 | Kind::Half);
     Ok(is_half
         && is_usable(FastPath::SharedKeys, device, kind, &[heads, kv_heads, width], || {
-            let inputs = [heads, kv_heads, kv_heads].map(|heads| [2, heads, 70, width]);
-            with_gradients(&inputs, kind, device, |[query, key, value], is_fast| match is_fast {
-                true => fused(query, key, value, None, true),
+            let shapes = [heads, kv_heads, kv_heads].map(|heads| vec![2, heads, 70, width]);
+            let rows = [[140], [2]];
+            with_gradients(&shapes, [&rows[0], &rows[1]], kind, device, |[query, key, value], is_fast| match is_fast {
+                true => flat(&fused(query, key, value, None, true)?),
                 false => {
                     let spread = |x: &Tensor| x.f_repeat_interleave_self_int(heads / kv_heads, 1, None);
-                    fused(query, &spread(key)?, &spread(value)?, None, false)
+                    flat(&fused(query, &spread(key)?, &spread(value)?, None, false)?)
                 }
             })
         }))
 }
 
-/// The results of two forms of an attention of random tensors of these shapes, the faster first: what it gives, and the
-/// gradients of its weighted sum.
+/// `[rows * time, heads * head_dim]` of `[rows, heads, time, head_dim]`.
+fn flat(out: &Tensor) -> Result<Tensor> {
+    Ok(out.f_transpose(1, 2)?.f_flatten(2, 3)?.f_flatten(0, 1)?)
+}
+
+/// The results of two forms of an attention of random tensors of these shapes: what it gives, and the gradients of its
+/// weighted sum. The rows of the output and of the inputs have these lengths.
 pub(crate) fn with_gradients(
-    shapes: &[[i64; 4]; 3],
+    shapes: &[Vec<i64>; 3],
+    [of_output, of_inputs]: [&[i64]; 2],
     kind: Kind,
     device: Device,
     attend: impl Fn([&Tensor; 3], bool) -> Result<Tensor>,
-) -> Result<[Tensor; 2]> {
-    let all = |is_fast: bool| -> Result<Tensor> {
+) -> Result<Vec<Results>> {
+    let all = |is_fast: bool| -> Result<[Tensor; 4]> {
         let leaf = |seed: i64, shape: &[i64]| -> Result<Tensor> {
             Ok(random_like(shape, seed, kind, device)?.f_set_requires_grad(true)?)
         };
         let [query, key, value] = [leaf(1, &shapes[0])?, leaf(2, &shapes[1])?, leaf(3, &shapes[2])?];
         let out = tch::with_grad(|| attend([&query, &key, &value], is_fast))?;
         backward(&out, &random_like(&out.size(), 4, kind, device)?)?;
-        let parts = [out.f_detach()?, query.f_grad()?, key.f_grad()?, value.f_grad()?];
-        let flat = parts.iter().map(|part| part.f_flatten(0, -1)).collect::<std::result::Result<Vec<_>, _>>()?;
-        Ok(Tensor::f_cat(&flat, 0)?)
+        Ok([out.f_detach()?, query.f_grad()?, key.f_grad()?, value.f_grad()?])
     };
-    Ok([all(true)?, all(false)?])
+    let rows = [of_output, of_inputs, of_inputs, of_inputs].map(<[i64]>::to_vec);
+    let results = all(true)?.into_iter().zip(all(false)?).zip(rows);
+    Ok(results.map(|((fast, plain), rows)| Results { fast, plain, rows }).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fast_paths::beyond_rounding;
+    use crate::fast_paths::differing;
     use gavel_torch::scalar::ScalarOperations;
 
     #[test]
     fn a_check_compares_results_and_gradients() {
-        let shapes = [4, 2, 2].map(|heads| [2, heads, 5, 8]);
-        let compared = |wrong: bool| {
-            with_gradients(&shapes, Kind::Float, Device::Cpu, |[query, key, value], is_fast| {
+        let shapes = [4, 2, 2].map(|heads| vec![2, heads, 5, 8]);
+        // With another gradient of the keys alone.
+        let compared = |factor: f64| {
+            with_gradients(&shapes, [&[10], &[2]], Kind::BFloat16, Device::Cpu, |[query, key, value], is_fast| {
                 let spread = |x: &Tensor| x.f_repeat_interleave_self_int(2, 1, None);
-                // With another gradient alone.
-                let key = if wrong && is_fast {
-                    key.f_detach()?.f_add(&(key - key.detach()).try_mul(2.0)?)?
-                } else {
-                    key.shallow_clone()
-                };
-                fused(query, &spread(&key)?, &spread(value)?, None, false)
+                let factor = if is_fast { factor } else { 1.0 };
+                let key = key.f_detach()?.f_add(&key.f_sub(&key.f_detach()?)?.try_mul(factor)?)?;
+                flat(&fused(query, &spread(&key)?, &spread(value)?, None, false)?)
             })
             .unwrap()
         };
-        let [fast, plain] = compared(false);
         // The output, and the gradients of queries, keys and values.
-        assert_eq!((fast.size(), &fast), (vec![2 * 5 * 8 * (4 + 4 + 2 + 2)], &plain));
-        let [fast, plain] = compared(true);
-        assert!(beyond_rounding(&fast, &plain, Kind::Float).unwrap().is_some());
+        let sizes: Vec<Vec<i64>> = compared(1.0).iter().map(|of| of.fast.size()).collect();
+        assert_eq!(sizes, [vec![10, 32], vec![2, 4, 5, 8], vec![2, 2, 5, 8], vec![2, 2, 5, 8]]);
+        let differing = |factor| differing(&compared(factor), Kind::BFloat16).unwrap();
+        assert!(differing(1.0).is_none() && differing(0.0).is_some() && differing(1.1).is_some());
     }
 }

@@ -1,12 +1,13 @@
 //! Logits in 32 bits from weights of 16, on GPUs. Decoding and training have the same.
 
 use crate::error::{PolicyError, Result};
-use crate::fast_paths::{FastPath, is_usable, random_like};
+use crate::fast_paths::{FastPath, Results, is_usable, random_like};
 use crate::model::Model;
 use tch::{Kind, Tensor};
 
-/// The tokens and the vocabulary that the product is checked with. Its kernel is chosen by larger sizes, too.
-const CHECKED: [i64; 2] = [8, 1024];
+/// The numbers of tokens that the product is checked with, as in decoding and as in training, and the most of the
+/// vocabulary.
+const CHECKED: ([i64; 2], i64) = ([8, 512], 16_384);
 
 impl Model {
     /// The logits to draw from, `[rows, vocab]`, of `hidden`, `[rows, hidden]`. With weights of 16 bits on a GPU they
@@ -28,10 +29,13 @@ pub(crate) fn can_be_wide(hidden: &Tensor, head: &Tensor) -> bool {
     let [vocab, width] = <[i64; 2]>::try_from(head.size()).unwrap_or_default();
     is_half
         && is_usable(FastPath::WideLogits, hidden.device(), kind, &[width, vocab], || {
-            let [rows, vocab] = [CHECKED[0], CHECKED[1].min(vocab)];
-            let random = |rows, seed| random_like(&[rows, width], seed, kind, hidden.device());
-            let (hidden, head) = (random(rows, 1)?, random(vocab, 2)?);
-            Ok([wide(&hidden, &head)?, hidden.f_linear(&head, None::<&Tensor>)?])
+            let (rows, head) = (CHECKED.0, head.f_detach()?.f_narrow(0, 0, vocab.min(CHECKED.1))?);
+            let both = |rows| {
+                let hidden = random_like(&[rows, width], 1, kind, hidden.device())?;
+                let (fast, plain) = (wide(&hidden, &head)?, hidden.f_linear(&head, None::<&Tensor>)?);
+                Ok(Results { fast, plain, rows: vec![rows] })
+            };
+            rows.into_iter().map(both).collect()
         })
 }
 

@@ -140,12 +140,12 @@ impl AsyncEngine {
         work: impl FnOnce(&Model) -> R + Send + 'static,
     ) -> Result<R, RolloutError> {
         let (done, result) = oneshot::channel();
-        let work = move |model: &Model| {
+        let work = move |model: Result<&Model, RolloutError>| {
             // Whoever asked may have stopped waiting.
-            let _ = done.send(work(model));
+            let _ = done.send(model.map(work));
         };
         self.thread.send(Order::Run { cache, work: Box::new(work) })?;
-        result.await.map_err(|_| self.thread.stopped())
+        result.await.map_err(|_| self.thread.stopped())?
     }
 
     /// Does `work` as [`run_with`](Self::run_with) does, and blocks the calling thread until it is done.
@@ -158,12 +158,12 @@ impl AsyncEngine {
         work: impl FnOnce(&Model) -> R + Send + 'static,
     ) -> Result<R, RolloutError> {
         let (done, result) = std::sync::mpsc::channel();
-        let work = move |model: &Model| {
+        let work = move |model: Result<&Model, RolloutError>| {
             // Whoever asked waits, unless the process ends.
-            let _ = done.send(work(model));
+            let _ = done.send(model.map(work));
         };
         self.thread.send(Order::Run { cache, work: Box::new(work) })?;
-        result.recv().map_err(|_| self.thread.stopped())
+        result.recv().map_err(|_| self.thread.stopped())?
     }
 
     /// The number of a conversation that begins. It is [forgotten](Self::forget) when it has no further turn.

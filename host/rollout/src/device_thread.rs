@@ -36,8 +36,8 @@ pub(crate) enum Order {
     Run { cache: CacheDuring, work: Work },
 }
 
-/// Other work with the model.
-pub(crate) type Work = Box<dyn FnOnce(&Model) + Send>;
+/// Other work with the model, or why it cannot be done.
+pub(crate) type Work = Box<dyn FnOnce(Result<&Model, RolloutError>) + Send>;
 
 /// What becomes of keys and values while other work has the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl DeviceThread {
         let longest = engine.longest();
         let (orders, received) = mpsc::channel();
         let (end, watch) = ThreadEnd::new(probe);
-        let mut owner = Owner { model, config, engine, active: HashMap::new(), observer, end };
+        let mut owner = Owner { model, config, engine, active: HashMap::new(), observer, refused: None, end };
         let thread = std::thread::Builder::new().name("gavel-device".into());
         let work = move || {
             use_here(owner.model.device());
@@ -174,6 +174,8 @@ struct Owner {
     engine: Engine,
     active: HashMap<u64, Active>,
     observer: Arc<dyn Observer>,
+    /// Work that waits for the reason why it cannot be done.
+    refused: Option<Work>,
     end: ThreadEnd,
 }
 
@@ -219,10 +221,13 @@ impl Owner {
             Order::SetVersion(version) => self.engine.set_version(version),
             Order::Forget(conversation) => self.engine.forget(conversation),
             Order::Run { cache, work } => {
-                if cache == CacheDuring::Released {
-                    self.engine.release_cache()?;
+                if cache == CacheDuring::Released
+                    && let Err(error) = self.engine.release_cache()
+                {
+                    self.refused = Some(work);
+                    return Err(error);
                 }
-                work(&self.model);
+                work(Ok(&self.model));
             }
         }
         Ok(())
@@ -327,10 +332,15 @@ impl Owner {
     fn fail_all(&mut self, error: PolicyError) -> bool {
         let error = Arc::new(error);
         let active = std::mem::take(&mut self.active);
-        let failure = self.end.failure(&error, "responses were drawn", self.model.device());
+        let refused = self.refused.take();
+        let during = if refused.is_some() { "keys and values were freed" } else { "responses were drawn" };
+        let failure = self.end.failure(&error, during, self.model.device());
+        let reason = || failure.clone().map_or_else(|| RolloutError::Step(error.clone()), RolloutError::Device);
+        if let Some(work) = refused {
+            work(Err(reason()));
+        }
         for active in active.into_values() {
-            let step = || RolloutError::Step(error.clone());
-            self.report_failure(active, failure.clone().map_or_else(step, RolloutError::Device));
+            self.report_failure(active, reason());
         }
         if failure.is_some() {
             return false;

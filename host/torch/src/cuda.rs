@@ -18,6 +18,14 @@ pub fn load() -> Result<(), String> {
     LOADED.get_or_init(|| open(c"libtorch_cuda.so").map(|_| ())).clone()
 }
 
+/// Whether the part of the shim that needs CUDA is there.
+///
+/// # Errors
+/// Why it cannot be loaded.
+pub fn has_part() -> Result<(), String> {
+    library().map(|_| ())
+}
+
 /// The version of NCCL, which connects the GPUs of several ranks.
 ///
 /// # Errors

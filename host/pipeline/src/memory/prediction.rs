@@ -12,7 +12,7 @@ pub struct Prediction {
     pub kept: Vec<Part>,
     /// Keys and values: there all the time or, where they do not fit beside an update, except in updates.
     pub cache: Option<Part>,
-    /// Whether keys and values may be let go before an update.
+    /// Whether keys and values may be freed before an update.
     pub may_release_cache: bool,
     /// Parts that an update adds.
     pub update: Vec<Part>,
@@ -52,7 +52,7 @@ impl Prediction {
         sum(&self.kept) + others.max(sum(&self.update) + beside_update)
     }
 
-    /// Whether keys and values are let go before each update: the device has no room for them beside it.
+    /// Whether keys and values are freed before each update: the device has no room for them beside it.
     fn releases_cache(&self) -> bool {
         let (Some(cache), Some(memory), true) = (&self.cache, self.memory, self.may_release_cache) else {
             return false;
@@ -69,7 +69,10 @@ impl Prediction {
         if !self.releases_cache() {
             return CacheDuring::Kept;
         }
-        tracing::info!("keys and values are let go before each update: {} has no room for both", self.device);
+        tracing::info!(
+            "keys and values are freed before each update: {} has no room for both\nhint: a smaller rollout.cache_memory keeps both",
+            self.device
+        );
         CacheDuring::Released
     }
 

@@ -143,6 +143,13 @@ impl ModelConfig {
         self.windows.get(layer).copied().flatten()
     }
 
+    /// A layer without a window and a layer with one, as far as there are.
+    pub(crate) fn a_layer_of_each_window(&self) -> Vec<usize> {
+        let layers = || 0..self.num_hidden_layers as usize;
+        let has_window = |layer: &usize| self.window(*layer).is_some();
+        layers().find(|layer| !has_window(layer)).into_iter().chain(layers().find(has_window)).collect()
+    }
+
     /// The window of the layers that have one.
     pub(crate) fn window_size(&self) -> Option<i64> {
         self.windows.iter().copied().flatten().next()

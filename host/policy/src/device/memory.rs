@@ -43,7 +43,8 @@ pub fn memory(device: Device) -> Result<DeviceMemory> {
 /// The device has failed.
 pub fn give_back(device: Device) -> Result<()> {
     match device {
-        Device::Cuda(_) => Ok(gavel_torch::cuda::memory::give_back()?),
+        // Without that part, libtorch uses the memory for the next tensors.
+        Device::Cuda(_) if gavel_torch::cuda::has_part().is_ok() => Ok(gavel_torch::cuda::memory::give_back()?),
         _ => Ok(()),
     }
 }

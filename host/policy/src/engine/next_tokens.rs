@@ -4,7 +4,7 @@ use super::inputs::StepInputs;
 use super::kv_cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::fast_paths::{FastPath, is_usable, random_like};
+use crate::fast_paths::{FastPath, Results, is_usable, random_like};
 use crate::mask::StepMasks;
 use crate::model::Model;
 use gavel_torch::attention::{FlashRows, Scoring, Stored, attend_last, flash};
@@ -93,33 +93,62 @@ fn can_flash(config: &ModelConfig, kind: Kind, device: Device) -> bool {
     let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
     let is_half = matches!(kind, Kind::BFloat16 | Kind::Half);
     let shapes = [heads, kv_heads, width, config.window_size().unwrap_or(0)];
-    is_half
-        && is_usable(FastPath::FlashDecoding, device, kind, &shapes, || {
-            // Rows that are not neighbours, one with a single token.
-            let (starts, lengths) = (Tensor::f_from_slice(&[300i64, 5, 0])?, Tensor::f_from_slice(&[700i64, 129, 1])?);
-            let (starts, lengths) = (starts.f_to_device(device)?, lengths.f_to_device(device)?);
-            let random = |shape: &[i64], seed| random_like(shape, seed, kind, device);
-            let (keys, values) = (random(&[1000, kv_heads, width], 1)?, random(&[1000, kv_heads, width], 2)?);
-            let (query, stored) = (random(&[3, heads, width], 3)?, Stored { keys: &keys, values: &values });
-            let [flash, masked] = [
-                NextTokens::flash(&starts, &lengths, 700)?,
-                NextTokens::masked(config, [&starts, &lengths], 700, 999, kind)?,
-            ];
-            // One layer without a window and one with it, as far as there are.
-            let has_window = |layer: &usize| config.window(*layer).is_some();
-            let mut layers = 0..config.num_hidden_layers as usize;
-            let of_each = [layers.clone().find(|layer| !has_window(layer)), layers.find(has_window)];
-            let attended = |how: &NextTokens| -> Result<Tensor> {
-                let each = of_each.into_iter().flatten().map(|layer| how.attend(config, stored, layer, &query));
-                Ok(Tensor::f_cat(&each.collect::<Result<Vec<_>>>()?, 0)?)
-            };
-            Ok([attended(&flash)?, attended(&masked)?])
-        })
+    let flash = |[starts, lengths]: [&Tensor; 2], longest| NextTokens::flash(starts, lengths, longest);
+    is_half && is_usable(FastPath::FlashDecoding, device, kind, &shapes, || compared(config, kind, device, flash))
+}
+
+/// The results of a form of attention and of masks, for rows that are not neighbours, in a layer without a window and in
+/// one with it, as far as there are. `fast` makes the form from the rows' starts and lengths, and a number of keys that
+/// no row exceeds.
+fn compared(
+    config: &ModelConfig,
+    kind: Kind,
+    device: Device,
+    fast: impl Fn([&Tensor; 2], i64) -> Result<NextTokens>,
+) -> Result<Vec<Results>> {
+    let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
+    // The longest row has keys outside of the window; one has a single key.
+    let longest = 700.max(config.window_size().unwrap_or(0) + 70);
+    let (starts, lengths) = ([300i64, 5, 0], [longest, 129, 1]);
+    let places = 300 + longest + 100;
+    let random = |shape: &[i64], seed| random_like(shape, seed, kind, device);
+    let (keys, values) = (random(&[places, kv_heads, width], 1)?, random(&[places, kv_heads, width], 2)?);
+    for (start, length) in starts.into_iter().zip(lengths) {
+        // A key too few or too many changes the result by more than rounding.
+        values.f_get(start + length - 1)?.try_fill_(20)?;
+        values.f_get(start + length)?.try_fill_(100)?;
+    }
+    let on_device = |numbers: &[i64]| Tensor::f_from_slice(numbers)?.f_to_device(device);
+    let (starts, lengths) = (on_device(&starts)?, on_device(&lengths)?);
+    let (query, stored) = (random(&[3, heads, width], 3)?, Stored { keys: &keys, values: &values });
+    let masked = NextTokens::masked(config, [&starts, &lengths], longest, places - 1, kind)?;
+    let fast = fast([&starts, &lengths], longest + 100)?;
+    let layers = config.a_layer_of_each_window();
+    let attended = |how: &NextTokens| -> Result<Tensor> {
+        let each = layers.iter().map(|&layer| how.attend(config, stored, layer, &query));
+        Ok(Tensor::f_cat(&each.collect::<Result<Vec<_>>>()?, 0)?)
+    };
+    Ok(vec![Results { fast: attended(&fast)?, plain: attended(&masked)?, rows: vec![1; 3 * layers.len()] }])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fast_paths::differing;
+
+    #[test]
+    fn a_key_too_few_or_too_many_is_a_difference() {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"use_sliding_window":true,"sliding_window":800,"max_window_layers":1}"#;
+        let config: ModelConfig = serde_json::from_str(json).unwrap();
+        for (more, is_equal) in [(0, true), (1, false), (-1, false)] {
+            let own = |[starts, lengths]: [&Tensor; 2], _| {
+                let lengths = lengths.try_add(more)?.try_clamp(1, i64::MAX)?;
+                Ok(NextTokens::Own { starts: starts.shallow_clone(), lengths })
+            };
+            let results = compared(&config, Kind::BFloat16, Device::Cpu, own).unwrap();
+            assert_eq!(differing(&results, Kind::BFloat16).unwrap().is_none(), is_equal, "{more} more keys");
+        }
+    }
 
     #[test]
     fn masks_and_lengths_give_the_same_attention() {
