@@ -50,8 +50,10 @@ fn decoding_is_measured_for_each_batch() {
 
 #[test]
 fn faster_operations_of_gpus_can_be_left_out() {
-    let decode = |when: &str| bench(&["decode", "--batch", "1", "--new-tokens", "2", "--cuda-fast-paths", when]);
-    assert!(decode("off").status.success());
+    let shape = ["decode", "--batch", "1", "--prompt-tokens", "20", "--new-tokens", "5"];
+    let decode = |when: &str| bench(&[shape.as_slice(), &["--cuda-fast-paths", when]].concat());
+    let off = decode("off");
+    assert!(off.status.success(), "{}", String::from_utf8_lossy(&off.stderr));
     let wrong = decode("on");
     let error = String::from_utf8_lossy(&wrong.stderr);
     assert!(

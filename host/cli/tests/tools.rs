@@ -45,7 +45,7 @@ fn project() -> Project {
     project.write("tools-sft.jsonl", &conversations);
     project.write("sft.toml", &of_demo("tools-sft.toml"));
     project.write("train.toml", &of_demo("tools.toml"));
-    let steps = ["train.steps=80", "train.batch_size=4", "train.validate_every=80"];
+    let steps = ["train.steps=100", "train.batch_size=4", "train.validate_every=100"];
     let settings = steps.iter().flat_map(|setting| ["--set", *setting]);
     project.succeed(&["sft", "-c", "sft.toml"].into_iter().chain(settings).collect::<Vec<_>>());
     project
@@ -56,7 +56,7 @@ const TRAIN: [&str; 12] = [
     "-c",
     "train.toml",
     "--set",
-    "model.path=runs/demo-tools-sft/checkpoints/step-000080",
+    "model.path=runs/demo-tools-sft/checkpoints/step-000100",
     "--set",
     "train.steps=2",
     "--set",
@@ -89,7 +89,11 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
         assert!(number(line, "tokens/trained") < number(line, "tokens/response"), "{line:?}");
     }
     let trajectories = lines(&project.path("runs/demo-tools/trajectories/step-000001.jsonl"));
-    let with_call = trajectories.iter().find(|line| line["rollout"]["tool_uses"][0]["ending"] == "answered").unwrap();
+    // A sample may have called no tool.
+    let answered = |line: &&Map<String, Value>| {
+        line.get("rollout").is_some_and(|rollout| rollout["tool_uses"][0]["ending"] == "answered")
+    };
+    let with_call = trajectories.iter().find(answered).unwrap();
     let roles: Vec<&Value> = with_call["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["assistant", "tool", "assistant"]);
     assert_eq!(with_call["rollout"]["tool_uses"][0]["name"], "calculator");

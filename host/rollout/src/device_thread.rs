@@ -378,8 +378,9 @@ mod tests {
 
     /// Replaces the weights of the last norm by `count` ones.
     fn set_norm(thread: &DeviceThread, count: i64) {
-        let work = move |model: &Model| {
-            let (_, mut norm) = model.parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
+        let work = move |model: Result<&Model, RolloutError>| {
+            let (_, mut norm) =
+                model.unwrap().parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
             norm.set_data(&Tensor::ones([count], (norm.kind(), norm.device())));
         };
         thread.send(Order::Run { cache: CacheDuring::Kept, work: Box::new(work) }).unwrap();

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use futures::future::{join4, try_join_all};
+use futures::future::{join, join4, try_join_all};
 use gavel_data::FinishReason;
 use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
 use gavel_rollout::{AsyncEngine, CacheDuring, GenerateRequest, Observer, RolloutError};
 use gavel_text::TextModel;
 use serde_json::json;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -118,12 +117,19 @@ fn a_response_that_nobody_waits_for_is_cancelled() {
     assert_eq!(cancelled.0.load(Ordering::Relaxed), 2);
 }
 
-#[derive(Default)]
-struct Steps(AtomicUsize);
+/// Stops the thread after its third step until it may continue.
+struct Pause {
+    steps: AtomicUsize,
+    reached: mpsc::Sender<()>,
+    resume: Mutex<mpsc::Receiver<()>>,
+}
 
-impl Observer for Steps {
-    fn stepped(&self, drawn: usize, _: u64) {
-        self.0.fetch_add(drawn, Ordering::Relaxed);
+impl Observer for Pause {
+    fn stepped(&self, _: usize, _: u64) {
+        if self.steps.fetch_add(1, Ordering::Relaxed) == 2 {
+            self.reached.send(()).unwrap();
+            self.resume.lock().unwrap().recv().unwrap();
+        }
     }
 }
 
@@ -131,25 +137,22 @@ impl Observer for Steps {
 fn work_in_place_of_keys_and_values_changes_no_response() {
     let requests = || (0..6).map(|seed| request(seed, if seed % 2 == 0 { &["ab", "c"] } else { &[] })).collect();
     let expected = whole(&engine(), requests());
-    let steps = Arc::new(Steps::default());
-    let engine = engine_with(steps.clone());
-    let between: Vec<usize> = block_on(async {
-        let mut responses = engine.generate(requests()).await.unwrap();
-        let mut between = Vec::new();
-        while engine.run(|_| ()).await.is_ok() && steps.0.load(Ordering::Relaxed) < 30 {
-            let drawn = steps.clone();
-            let work = move |_: &Model| drawn.0.load(Ordering::Relaxed);
-            between.push(engine.run_with(CacheDuring::Released, work).await.unwrap());
-        }
-        for (number, response) in responses.drain(..).enumerate() {
+    let ((reached, reaches), (resume, resumed)) = (mpsc::channel(), mpsc::channel());
+    let pause = Arc::new(Pause { steps: AtomicUsize::new(0), reached, resume: Mutex::new(resumed) });
+    let engine = engine_with(pause.clone());
+    block_on(async {
+        let responses = engine.generate(requests()).await.unwrap();
+        reaches.recv().unwrap();
+        let work = move |_: &Model| pause.steps.load(Ordering::Relaxed);
+        let released = engine.run_with(CacheDuring::Released, work);
+        let (steps, ()) = join(released, async { resume.send(()).unwrap() }).await;
+        assert_eq!(steps.unwrap(), 3);
+        for (response, (ids, logprobs, reason)) in responses.into_iter().zip(&expected) {
             let found = response.await.unwrap();
-            let (ids, logprobs, reason) = &expected[number];
             assert_eq!((&found.response, found.finish_reason), (ids, *reason));
             assert!(found.logprobs.iter().zip(logprobs).all(|(one, other)| (one - other).abs() < 3e-5));
         }
-        between
     });
-    assert!(between.iter().any(|drawn| (1..30).contains(drawn)), "nothing was under way: {between:?}");
 }
 
 #[test]
