@@ -5,6 +5,7 @@
 
 #include "../guarded.h"
 
+#include <cstdlib>
 #include <memory>
 
 namespace {
@@ -21,9 +22,10 @@ struct Recorder {
 void abandon(const Recorder &recorder) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
   const auto device = recorder.own.device_index();
-  // What failed first decides which of them libtorch has done itself.
-  free(guarded([&] { allocator::endAllocateToPool(device, recorder.memory); }));
-  free(guarded([&] { allocator::releasePool(device, recorder.memory); }));
+  // It fails where the recording had not begun, or where libtorch has done both.
+  auto *message = guarded([&] { allocator::endAllocateToPool(device, recorder.memory); });
+  if (!message) message = guarded([&] { allocator::releasePool(device, recorder.memory); });
+  std::free(message);
 }
 
 // The message of what fails in a recording, which ends with it.
