@@ -82,6 +82,8 @@ impl DeviceThread {
         let work = move || {
             use_here(owner.model.device());
             owner.run(&received, &turns);
+            // Before the owner, so that nobody who sees the end can still send an order.
+            drop(received);
         };
         let handle = thread.spawn(work).map_err(RolloutError::Thread)?;
         Ok((Self { orders: Some(orders), handle: Some(handle), watch }, longest))

@@ -91,12 +91,14 @@ impl RewardModel {
         let counters = Arc::new(Counters::default());
         let (known, counted) = (HashMap::new(), counters.clone());
         let (end, watch) = ThreadEnd::new(device::probe);
-        let worker =
+        let mut worker =
             Worker { model, host, turns, output, max_tokens_per_batch, max_wait, known, counters: counted, end };
         let thread = std::thread::Builder::new().name("gavel-reward-model".into());
         let work = move || {
             use_here(worker.model.device());
             worker.run(&received);
+            // Before the worker, so that nobody who sees the end can still send a request.
+            drop(received);
         };
         let thread = thread.spawn(work).map_err(RewardModelError::Thread)?;
         let (requests, thread) = (Some(requests), Some(thread));

@@ -31,7 +31,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Works until the last handle is gone, or the device fails. Whoever waits then learns it from the handle.
-    pub(super) fn run(mut self, requests: &Receiver<Request>) {
+    pub(super) fn run(&mut self, requests: &Receiver<Request>) {
         let mut waiting = Waiting::default();
         loop {
             if waiting.is_empty() {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn only_a_device_that_failed_ends_the_thread() {
         for fails in [false, true] {
-            let (worker, watch) =
+            let (mut worker, watch) =
                 broken(if fails { |_| Err(PolicyError::Torch("CUDA error".into())) } else { device::probe });
             let (sender, requests) = channel();
             // Each is a batch of its own.
@@ -227,6 +227,7 @@ mod tests {
             });
             drop(sender);
             worker.run(&requests);
+            drop(worker);
             let [first, second] = asked.map(oneshot::Receiver::blocking_recv);
             match (fails, first.unwrap().unwrap_err()) {
                 (false, RewardModelError::Failed(_)) => {
