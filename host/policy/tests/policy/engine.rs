@@ -259,6 +259,28 @@ fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
 }
 
 #[test]
+fn a_row_that_breaks_changes_no_neighbour() {
+    let model = model(ModelConfig { tie_word_embeddings: false, ..config() });
+    let embedding = model.parameters().into_iter().find(|(name, _)| name == "model.embed_tokens.weight").unwrap().1;
+    let _ = tch::no_grad(|| embedding.get(30).fill_(f64::NAN));
+    // What a row has drawn is very unlikely to come again.
+    let penalised = Sampling { repetition_penalty: 100.0, ..Sampling::greedy(8, vec![]) };
+    let neighbour = || Request::new(1, vec![3, 4], penalised.clone(), 0);
+    let expected = run(&model, 1, &[neighbour()]).remove(0);
+    let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+    engine.submit(neighbour()).unwrap();
+    engine.submit(Request::new(2, vec![30], Sampling::greedy(8, vec![]), 0)).unwrap();
+    let error = engine.step(&model).unwrap_err();
+    assert!(matches!(error, gavel_policy::PolicyError::NonFinite { request: 2, .. }), "{error}");
+    assert!(engine.cancel(2).unwrap());
+    let mut finished = Vec::new();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    assert_same(&finished.remove(0), &expected);
+}
+
+#[test]
 fn a_full_cache_puts_rows_back_and_loses_nothing() {
     let model = model(config());
     // Two layers, keys and values, two heads of four, four bytes: 128 a token.
