@@ -60,8 +60,8 @@ const FILLER: &str = r", | (?i: most\s+likely | likely | probably | definitely |
     | in\s+fact | without\s+(?:a\s+)?doubt | none\s+other\s+than | only | is )\b";
 
 /// Words that follow a choice, and not the article "a" or the pronoun "I".
-const CONNECTIVE: &str = r"(?ix) \A \s+ (?: because | since | as | for | due | given\s+that | based\s+on | according | by | in | from
-    | with | which | where | when | while | whereas | owing | only | alone | although | though | however | but | and | or | not | so | thus | therefore | if | per
+const CONNECTIVE: &str = r"(?ix) \A \s+ (?:\\text\{\s*)? (?: because | since | as | for | due | given\s+that | based\s+on | according | by | in | from
+    | with | which | where | when | while | whereas | owing | only | alone | although | though | however | but | and | or | nor | not | so | thus | therefore | if | per
     | rather | instead | is | isn['’]t | then | after | over | unless | via | at | on ) (?:[\s,.:;/] | \z)";
 
 /// How many bytes of a statement are read. Without a limit, a response of
@@ -81,7 +81,7 @@ impl Letters {
             word: Regex::new(r#"\A[ \t]+[^\s.,:;!?()\[\]—–=/|&…<\-]"#)?,
             connective: Regex::new(CONNECTIVE)?,
             connector: Regex::new(
-                r"(?i)\A\s*(?:,?\s*(and/or|or|/|\||&|\+)|,?\s*(and)\b|([,;、]))\s*(?:(?:maybe|perhaps|possibly|else|also)\s+)?",
+                r"(?i)\A(?:\s|\\text\{)*(?:,?\s*\(?(and/or|or|nor|/|\||&|\+)|,?\s*\(?(and)\b|([,;、]))[\s}]*(?:(?:maybe|perhaps|possibly|else|also)\s+)?",
             )?,
             beside: Regex::new(&format!(r"\A\s*[(\[]{class}[)\]]"))?,
             verb: Regex::new(&format!(
@@ -126,6 +126,11 @@ impl Letters {
             return Said::Nothing;
         }
         if self.wrong.is_match(rest) { Said::Not(named) } else { Said::Choices(named) }
+    }
+
+    /// Whether the text after a letter goes on with a verb: "(B) is false".
+    pub fn is_subject(&self, rest: &str) -> bool {
+        self.verb.is_match(rest)
     }
 
     /// What "not …" says: "not A", or "not A but B".

@@ -3,8 +3,8 @@
 
 /// Before "is" or ":", what an answer is called.
 pub const LABEL: &str = r#"(?ix)
-    (?: \b (?: (?:correct|right|best|final|proper|appropriate|likely|suitable|accurate|only|valid|chosen|selected|true|my) \s+
-            (?:multiple[-\ ]choice\s+)? (?:answers?|option|choice|letter|alternative|selection|response|statement|fit|match|one)
+    (?: (?:\b|_) (?: (?:correct|right|best|final|proper|appropriate|likely|suitable|accurate|only|valid|chosen|selected|true|my) \s+
+            (?:multiple[-\ ]choice\s+)? (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|one)
           | answers? (?:\s+(?:choice|option|letter|here|then|therefore|now))? | ans | solution )
         (?: \s+ (?:to|for|of|in|among|from|given) \s+ [^.\n:：]{1,80}? | , [^,.\n:：]{1,40} , )?
         (?: \s* \([^()\n]{1,20}\) | \s+\#?\d{1,3} )?

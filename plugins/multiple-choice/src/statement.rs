@@ -49,9 +49,9 @@ impl Statements {
                         (?:correct|right|best|appropriate|likely|suitable|accurate|answer|valid)\b )"#
             ))?,
             end: Regex::new(r"\A\s*(?:it\s+is\b|[.!](?:\s*\z|\s+[^\p{Ll}])|\n|\z)")?,
-            option: Regex::new(r"\A(?:[.:!]|\s+-\s|,?\s+(?:because|since)\b|\s*\z)")?,
+            option: Regex::new(r"\A(?:[.:!]|\s+[-–—]\s|,?\s+(?:because|since)\b|\s*\z)")?,
             choice_line: Regex::new(&format!(
-                r"\A[\s*_>#(\[$]*{class}(?:[*_.!):\]}}$].*|\s+-\s.*|,?\s+(?:because|since)\b.*)?\z"
+                r"\A[\s*_>#(\[$]*{class}(?:[*_.!):\]}}$].*|\s+[-–—]\s.*|,?\s+(?:because|since)\b.*)?\z"
             ))?,
         })
     }
@@ -134,7 +134,7 @@ impl Statements {
         }
         let choice = |line: &&str| {
             let alone = lines.len() == 1 || self.choice_line.is_match(line);
-            letters.dressed(line).filter(|letter| alone && self.only(letter)).map(|letter| letter.choice)
+            letters.dressed(line).filter(|letter| alone && self.only(letter, letters)).map(|letter| letter.choice)
         };
         let mut named: Vec<char> = lines.iter().filter_map(choice).collect();
         named.dedup();
@@ -144,8 +144,8 @@ impl Statements {
     }
 
     /// Whether a line holds only a letter, or a letter and its option.
-    fn only(&self, letter: &Letter) -> bool {
-        letter.enclosed || self.option.is_match(letter.rest)
+    fn only(&self, letter: &Letter, letters: &Letters) -> bool {
+        letter.enclosed && !letters.is_subject(letter.rest) || self.option.is_match(letter.rest)
     }
 }
 
