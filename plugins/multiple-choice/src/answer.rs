@@ -34,18 +34,9 @@ impl Reader {
     /// that it states expressly, or else the one that it implies.
     pub fn answer(&self, response: &str) -> Result<char, NoChoice> {
         let response = after_thinking(response);
-        let mut named = Vec::new();
-        for said in self.statements.express(response, &self.letters) {
-            match said {
-                Said::Choices(choices) => named = choices,
-                // Takes back what was said before.
-                Said::Not(choices) if choices == named => named.clear(),
-                Said::Not(_) | Said::Nothing => {}
-            }
-        }
+        let mut named = self.statements.express(response, &self.letters);
         if named.is_empty() {
-            let implied = self.statements.implied(response, &self.letters);
-            for choice in implied {
+            for choice in self.statements.implied(response, &self.letters) {
                 if !named.contains(&choice) {
                     named.push(choice);
                 }

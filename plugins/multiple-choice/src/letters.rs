@@ -66,7 +66,7 @@ const CONNECTIVE: &str = r"(?ix) \A \s+ (?:\\text\{\s*)? (?: because | since | a
 
 /// How many bytes of a statement are read. Without a limit, a response of
 /// statements in one line would be read once for each.
-const LONGEST: usize = 400;
+const LONGEST: usize = 200;
 
 impl Letters {
     pub fn new(choices: Vec<char>) -> Result<Self, regex::Error> {

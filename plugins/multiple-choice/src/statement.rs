@@ -4,6 +4,7 @@ use crate::letters::{Letter, Letters, Said, class};
 use crate::patterns::{CORRECTION, DOUBT, HEADING, HENCE, LABEL, OTHER, TAKEN};
 use answer_rules::{balanced, elements};
 use regex::Regex;
+use std::cell::LazyCell;
 
 /// How many bytes a box may have. Without a limit, a response of boxes that
 /// never close would be read once for each box.
@@ -14,6 +15,33 @@ const ELEMENTS: [&str; 4] = ["answer", "Answer", "ANSWER", "final_answer"];
 
 /// How many bytes before a statement are read.
 const BEFORE: usize = 60;
+
+/// A place where a response may state its answer.
+struct Place {
+    /// The byte where the answer begins.
+    at: usize,
+    form: Form,
+}
+
+/// How a response states its answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// "Answer: B", "the answer is B"; `denies` where the answer "isn't B".
+    Label {
+        start: usize,
+        denies: bool,
+    },
+    /// A heading, and the answer apart from it.
+    Heading,
+    /// "Answer B" is an answer, "Answer A: …" is about one.
+    Beside,
+    Box,
+    Element {
+        end: usize,
+    },
+    /// "Wait, actually C."
+    Correction,
+}
 
 /// Finds statements.
 pub struct Statements {
@@ -56,42 +84,73 @@ impl Statements {
         })
     }
 
-    /// What the response says expressly, in order: "Answer: …", "the answer is
-    /// …", a box, an element, and the corrections of these.
-    pub fn express(&self, response: &str, letters: &Letters) -> Vec<Said> {
+    /// The choices that the response states expressly: the last of "Answer: …",
+    /// "the answer is …", a box, an element, and the corrections of these.
+    pub fn express(&self, response: &str, letters: &Letters) -> Vec<char> {
+        let places = self.places(response);
+        let read = |place: &&Place| self.read(place, response, letters);
+        let first = LazyCell::new(|| {
+            let stated = places.iter().filter(|place| place.form != Form::Correction);
+            stated.map(|place| (place.at, read(&place))).find(|(_, said)| *said != Said::Nothing).map(|(at, _)| at)
+        });
+        let mut denied = Vec::new();
+        // From the last, so that a response of many statements is not read whole.
+        for place in places.iter().rev() {
+            match read(&place) {
+                Said::Choices(named) if place.form != Form::Correction || first.is_some_and(|at| at < place.at) => {
+                    // "The answer is A. No, it is not A."
+                    return if denied.contains(&named) { Vec::new() } else { named };
+                }
+                Said::Not(choices) => denied.push(choices),
+                Said::Choices(_) | Said::Nothing => {}
+            }
+        }
+        Vec::new()
+    }
+
+    /// Where a response may state its answer, in order.
+    fn places(&self, response: &str) -> Vec<Place> {
         let labels = self.label.captures_iter(response).filter_map(|found| {
             let whole = found.get(0)?;
-            let rest = &response[whole.end()..];
-            let denies = found.name("not").is_some();
-            let said = if denies { letters.denied(rest) } else { letters.read(rest) };
-            let before = before(response, whole.start());
-            let own = !self.doubt.is_match(before) && !self.other.is_match(before);
-            own.then_some((whole.end(), said))
+            let form = Form::Label { start: whole.start(), denies: found.name("not").is_some() };
+            Some(Place { at: whole.end(), form })
         });
         let headings = self.heading.captures_iter(response).filter_map(|found| {
-            let at = found.get(0)?.end();
-            if found.name("apart").is_some() {
-                return Some((at, letters.read(&response[at..])));
-            }
-            // "Answer A: …" is about an answer, "Answer B" is one.
-            let letter = letters.letter(&response[at..])?;
-            let alone = letter.rest.trim_start_matches([' ', '\t', '.', '\r']);
-            (alone.is_empty() || alone.starts_with('\n')).then(|| (at, Said::Choices(vec![letter.choice])))
+            let form = if found.name("apart").is_some() { Form::Heading } else { Form::Beside };
+            Some(Place { at: found.get(0)?.end(), form })
         });
-        let boxes = response.match_indices(r"\boxed{").filter_map(|(at, _)| {
-            let end = response.floor_char_boundary(at + LONGEST_BOX);
-            Some((at, letters.read(balanced(&response[at..end])?)))
-        });
+        let boxes = response.match_indices(r"\boxed{").map(|(at, _)| Place { at, form: Form::Box });
         let elements = ELEMENTS.into_iter().flat_map(|name| elements(response, name));
-        let elements = elements.map(|(at, text)| (at, letters.read(text)));
-        let mut found: Vec<(usize, Said)> = labels.chain(headings).chain(boxes).chain(elements).collect();
-        found.retain(|(_, said)| *said != Said::Nothing);
-        if let Some(first) = found.iter().map(|(at, _)| *at).min() {
-            let corrections = self.ending(&self.correction, response, letters);
-            found.extend(corrections.filter(|(at, _)| *at > first));
+        let elements = elements.map(|(at, text)| Place { at, form: Form::Element { end: at + text.len() } });
+        let corrections = self.correction.find_iter(response);
+        let corrections = corrections.map(|found| Place { at: found.end(), form: Form::Correction });
+        let mut places: Vec<Place> = labels.chain(headings).chain(boxes).chain(elements).chain(corrections).collect();
+        places.sort_by_key(|place| place.at);
+        places
+    }
+
+    fn read(&self, place: &Place, response: &str, letters: &Letters) -> Said {
+        let rest = &response[place.at..];
+        match place.form {
+            Form::Label { start, denies } => {
+                let before = before(response, start);
+                match denies {
+                    _ if self.doubt.is_match(before) || self.other.is_match(before) => Said::Nothing,
+                    true => letters.denied(rest),
+                    false => letters.read(rest),
+                }
+            }
+            Form::Heading => letters.read(rest),
+            Form::Beside => letters.letter(rest).map_or(Said::Nothing, |letter| {
+                let rest = letter.rest.trim_start_matches([' ', '\t', '.', '\r']);
+                let alone = rest.is_empty() || rest.starts_with('\n');
+                if alone { Said::Choices(vec![letter.choice]) } else { Said::Nothing }
+            }),
+            Form::Box => balanced(&rest[..rest.floor_char_boundary(LONGEST_BOX)])
+                .map_or(Said::Nothing, |inside| letters.read(inside)),
+            Form::Element { end } => letters.read(&response[place.at..end]),
+            Form::Correction => self.ending(rest, letters).map_or(Said::Nothing, |choice| Said::Choices(vec![choice])),
         }
-        found.sort_by_key(|(at, _)| *at);
-        found.into_iter().map(|(_, said)| said).collect()
     }
 
     /// What the response says in other words: "I choose B", "option B is
@@ -103,22 +162,15 @@ impl Statements {
             let said = Said::Choices(letter.as_str().chars().collect());
             (!self.doubt.is_match(before(response, whole.start()))).then_some(said)
         });
-        let hence = self.ending(&self.hence, response, letters).map(|(_, said)| said);
-        let said = taken.chain(subjects).chain(hence).chain(self.line(response, letters));
-        said.flat_map(|said| if let Said::Choices(choices) = said { choices } else { Vec::new() }).collect()
+        let hence = self.hence.find_iter(response).filter_map(|found| self.ending(&response[found.end()..], letters));
+        let said = taken.chain(subjects).chain(self.line(response, letters));
+        let named = said.flat_map(|said| if let Said::Choices(choices) = said { choices } else { Vec::new() });
+        named.chain(hence).collect()
     }
 
-    /// The choices that stand after `lead` and end their sentence.
-    fn ending<'a>(
-        &'a self,
-        lead: &'a Regex,
-        response: &'a str,
-        letters: &'a Letters,
-    ) -> impl Iterator<Item = (usize, Said)> + 'a {
-        lead.find_iter(response).filter_map(|found| {
-            let Letter { choice, rest, .. } = letters.letter(&response[found.end()..])?;
-            self.end.is_match(rest).then(|| (found.end(), Said::Choices(vec![choice])))
-        })
+    /// The choice that `text` begins with, if it ends its sentence.
+    fn ending(&self, text: &str, letters: &Letters) -> Option<char> {
+        letters.letter(text).filter(|letter| self.end.is_match(letter.rest)).map(|letter| letter.choice)
     }
 
     /// The first or last line, where it holds only a choice and the lines are
