@@ -1,24 +1,26 @@
 //! Regular expressions for the words around a stated answer. Letters are read
 //! apart from them.
 
-/// Before "is" or ":", what an answer is called.
+/// What an answer is called, up to "is" or ":".
 pub const LABEL: &str = r#"(?ix)
     (?: (?:\b|_) (?: (?:correct|right|best|final|proper|appropriate|likely|suitable|accurate|only|valid|chosen|selected|true|my) \s+
-            (?:multiple[-\ ]choice\s+)? (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|one)
+            (?:multiple[-\ ]choice\s+)?
+            (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|one)
           | answers? (?:\s+(?:choice|option|letter|here|then|therefore|now))? | ans | solution )
-        (?: \s+ (?:to|for|of|in|among|from|given) \s+ [^.\n:：]{1,80}? | , [^,.\n:：]{1,40} , )?
-        (?: \s* \([^()\n]{1,20}\) | \s+\#?\d{1,3} )?
       | (?: \A | \n ) [\s*\#>_-]* (?:option|choice|selection)
       | (?: 答案 | 答え | 正解 | 정답 | 답
           | \b(?:r[ée]ponse|respuesta|resposta|antwort|risposta|ответ|odpowiedź|cevap|jawaban) ) (?:\s+\p{L}+)? )
-    [*_\s"')\]]*
-    (?: (?P<not> \b(?:is|must|should|would|could|will)n['’]t(?:\s+be)?\b | \bcan['’]t\s+be\b | \bcan\s*not\s+be\b
-            | \b(?:could|must|should|would|will)\s+not\s+be\b )
-      | (?: \b(?:seems|appears|turns\s+out|is\s+found|comes\s+out|remains)(?:\s+(?:to\s+be|as))?\b
-          | \b(?:would|should|must|will)\s+(?:\w+\s+)?be\b | \b has\s+to\s+be\b
-          | \b(?:is|are|es|est|ist|é|è)\b | ['’]s\b | [是为為은는は] | = )
-        \s* [:：]?
-      | [:：] )
+    (?: [*_\s"']* =
+      | (?: \s+ (?:to|for|of|in|among|from|given) \s+ [^.\n:：]{1,80}? | , [^,.\n:：]{1,40} , )?
+        (?: \s* \([^()\n]{1,20}\) | \s+\#?\d{1,3} )?
+        [*_\s"')\]]*
+        (?: (?P<not> \b(?:is|must|should|would|could|will)n['’]t(?:\s+be)?\b | \bcan['’]t\s+be\b | \bcan\s*not\s+be\b
+                | \b(?:could|must|should|would|will)\s+not\s+be\b )
+          | (?: \b(?:seems|appears|turns\s+out|is\s+found|comes\s+out|remains)(?:\s+(?:to\s+be|as))?\b
+              | \b(?:would|should|must|will)\s+(?:\w+\s+)?be\b | \b has\s+to\s+be\b
+              | \b(?:is|are|es|est|ist|é|è)\b | ['’]s\b | [是为為은는は] )
+            \s* [:：]?
+          | [:：] ) )
 "#;
 
 /// The head of a line, over an answer or before it.
