@@ -99,7 +99,7 @@ impl JsonSchema {
         let Some(text) = self.content.of(response) else {
             return wrong(0.0, false, format!("no {} in the response", self.content));
         };
-        let value = match serde_json::from_str::<Value>(text.trim()) {
+        let value = match serde_json::from_str::<Value>(text) {
             Ok(value) => value,
             Err(error) => return wrong(0.0, false, format!("not JSON: {error}")),
         };
@@ -141,6 +141,8 @@ mod tests {
             ("Sure: {\"name\": \"Ada\"}", false, "not JSON: expected value"),
             ("{\"name\": \"Ada\"} {}", false, "not JSON: trailing characters"),
             ("{\"name\": NaN}", false, "not JSON: "),
+            // White space, but not JSON's.
+            ("\u{a0}{\"name\": \"Ada\"}", false, "not JSON: expected value"),
             ("{}", true, "at \"\": "),
             ("{\"name\": 3}", true, "at \"/name\": "),
             ("{\"name\": \"Ada\", \"age\": -1}", true, "at \"/age\": "),

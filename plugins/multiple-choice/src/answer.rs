@@ -20,9 +20,25 @@ pub enum NoChoice {
     Several(String),
 }
 
+/// Responses that pass through every regular expression.
+const TYPICAL: [&str; 6] = [
+    "Let me think: 2 + 3 = 5.\nOption A is wrong, and (C) ignores friction.\n\n**Answer: B**",
+    "So the correct answer is (B) Paris, since C isn't in France. Wait, actually $\\boxed{\\text{B}}$",
+    "### Final Answer\n\nB. Paris, not A or D",
+    "<think>Is it A?</think>\n<answer>B, C and D</answer>",
+    "Therefore, option (B) is correct. I choose B because A is too small.",
+    "**B. A long “é” – 5 °C**\n\nIt is 答案 Paris (B).",
+];
+
 impl Reader {
     pub fn new(choices: Vec<char>) -> Result<Self, regex::Error> {
-        Ok(Self { statements: Statements::new(&choices)?, letters: Letters::new(choices)? })
+        let reader = Self { statements: Statements::new(&choices)?, letters: Letters::new(choices)? };
+        for response in TYPICAL {
+            // Regular expressions build their tables as they are used: with
+            // these, each call begins with them.
+            let _ = reader.answer(response);
+        }
+        Ok(reader)
     }
 
     /// The letters of the choices, in their order.
