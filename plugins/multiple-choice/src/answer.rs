@@ -20,23 +20,29 @@ pub enum NoChoice {
     Several(String),
 }
 
-/// Responses that pass through every regular expression.
-const TYPICAL: [&str; 6] = [
+/// Responses that pass through every regular expression; B stands for each
+/// choice.
+const TYPICAL: [&str; 9] = [
     "Let me think: 2 + 3 = 5.\nOption A is wrong, and (C) ignores friction.\n\n**Answer: B**",
+    "Answer: B. Paris is the capital of France.",
     "So the correct answer is (B) Paris, since C isn't in France. Wait, actually $\\boxed{\\text{B}}$",
+    "The answer is B because it is larger, not A.",
     "### Final Answer\n\nB. Paris, not A or D",
     "<think>Is it A?</think>\n<answer>B, C and D</answer>",
     "Therefore, option (B) is correct. I choose B because A is too small.",
+    "B) Rome\n\nI do not know the answer to this question.",
     "**B. A long “é” – 5 °C**\n\nIt is 答案 Paris (B).",
 ];
 
 impl Reader {
     pub fn new(choices: Vec<char>) -> Result<Self, regex::Error> {
         let reader = Self { statements: Statements::new(&choices)?, letters: Letters::new(choices)? };
-        for response in TYPICAL {
-            // Regular expressions build their tables as they are used: with
-            // these, each call begins with them.
-            let _ = reader.answer(response);
+        // Regular expressions build their tables as they are used: with these,
+        // each call begins with them.
+        for choice in reader.choices() {
+            for response in TYPICAL {
+                let _ = reader.answer(&response.replace('B', &choice.to_string()));
+            }
         }
         Ok(reader)
     }
