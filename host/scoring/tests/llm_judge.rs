@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use common::{asking, endpoint, run, sample, serve};
-use gavel_data::{Evaluation, Outcome};
+use gavel_data::{CausedBy, Evaluation, Outcome};
 use gavel_scoring::PendingGroup;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -152,12 +152,18 @@ fn what_is_not_judged_has_no_score() {
     let (found, _) = judge(json!({"mode": "single"}), &["a", "b"], model);
     assert_eq!(scores(&found), [Ok(0.5), Err("abstained")]);
     assert!(found[1].outcome.reason().unwrap().contains("unavailable"));
+    assert_eq!(found[1].caused_by, Some(CausedBy::Unknown), "the server may have failed by chance");
     let (found, _) = judge(json!({"mode": "single"}), &["b", "b"], model);
     assert_eq!(scores(&found), [Err("unavailable"), Err("unavailable")]);
     let (found, asked) = judge(json!({"mode": "single", "retries": 1}), &["b"], |_| Some("Hm.".into()));
     assert_eq!(scores(&found), [Err("abstained")]);
     assert!(found[0].outcome.reason().unwrap().contains("Hm."));
+    assert_eq!(found[0].caused_by, Some(CausedBy::Unknown), "the judge may give no verdict on any response");
     assert_eq!(asked.len(), 2);
+    let confused: Model = |messages| Some(if part(messages, "response") == "a" { "Score: 5" } else { "Hm." }.into());
+    let (found, _) = judge(json!({"mode": "single", "retries": 0}), &["a", "b"], confused);
+    assert_eq!(scores(&found), [Ok(0.5), Err("abstained")]);
+    assert_eq!(found[1].caused_by, Some(CausedBy::Response));
 }
 
 #[test]
