@@ -5,7 +5,7 @@ use crate::environment::prepare_one_team;
 use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
-use gavel_data::OutcomeKind;
+use gavel_data::{CausedBy, OutcomeKind};
 use gavel_pipeline::config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
 use gavel_torch::peers::{Peers, Rendezvous};
@@ -207,7 +207,11 @@ fn counted(counts: &BTreeMap<String, u64>) -> String {
         let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
         Some(format!("{count} {}{details}", kind.as_str()))
     });
-    listed.collect::<Vec<_>>().join(", ")
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    match counts.get(&format!("caused-by/{}", CausedBy::Response.as_str())) {
+        Some(caused) => format!("{listed}; {caused} without a score because of the response"),
+        None => listed,
+    }
 }
 
 fn print_summary(summary: &Summary, json: bool) -> Result<()> {

@@ -20,8 +20,8 @@ pub enum OnOutcome {
     Drop,
     /// It counts with this reward: an explicit choice, never a default.
     Score(f64),
-    /// It counts with the lowest possible reward if its response exhausted a plugin; otherwise it is left out of its
-    /// group.
+    /// It counts with the lowest possible reward if its response exhausted a plugin, or made it abstain; otherwise it is
+    /// left out of its group.
     #[serde(rename = "lowest-if-caused")]
     LowestIfCaused,
 }
@@ -307,9 +307,9 @@ impl TrainTable for RlTable {
                 _ if *kind == OutcomeKind::Scored => {
                     return Err(ConfigError::Invalid(format!("{key}: a scored sample keeps its score")));
                 }
-                OnOutcome::LowestIfCaused if *kind != OutcomeKind::OutOfBudget => {
+                OnOutcome::LowestIfCaused if !matches!(kind, OutcomeKind::OutOfBudget | OutcomeKind::Abstained) => {
                     return Err(ConfigError::Invalid(format!(
-                        "{key}: \"lowest-if-caused\" is for out-of-budget only: an honest answer may meet a fault"
+                        "{key}: \"lowest-if-caused\" is for out-of-budget and abstained only: an honest answer may meet a fault"
                     )));
                 }
                 OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}
