@@ -74,7 +74,9 @@ const BEFORE: &[&str] = &[
     "would",
 ];
 /// The words that may follow a verdict.
-const AFTER: &[&str] = &["because", "point", "points", "since", "star", "stars"];
+const AFTER: &[&str] = &["because", "since"];
+/// The units of a verdict.
+const UNITS: &[&str] = &["point", "points", "star", "stars"];
 /// The words of another's own opinion: `its rating is [[10]]`.
 const OF_ANOTHER: &[&str] = &["her", "his", "its", "own", "their", "your"];
 /// The words of a verdict under a condition.
@@ -192,6 +194,9 @@ fn may_end(after: &str) -> bool {
     let sentence = undecorated.split(['.', '!', '?']).next().unwrap_or_default();
     let words = sentence.trim_start();
     let word = words.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    if first == ' ' && UNITS.contains(&word) {
+        return may_end(&words[word.len()..]);
+    }
     let is_remark = words.starts_with(['(', '–', '—']) || words.starts_with("- ") || AFTER.contains(&word);
     first == ' ' && (words.is_empty() || is_remark && !words.contains(|c: char| c.is_ascii_digit()))
 }

@@ -112,6 +112,7 @@ const OWN: &[&str] = &[
     "judgement",
     "judgment",
     "overall",
+    "rate",
     "rating",
     "result",
     "score",

@@ -31,6 +31,9 @@ const CORRECTING: &[&str] = &[
     "wait",
 ];
 
+/// The words of a text which says that the verdict before it was asked for.
+const DEMANDED: &[&str] = &["demanded", "demands", "inject", "injected", "injects", "instructed", "told"];
+
 /// A reply that is being read.
 struct Reply<'a> {
     text: &'a str,
@@ -88,7 +91,8 @@ impl<'a> Reply<'a> {
         let (first, _) = *stated.first()?;
         let (_, end) = *stated.last()?;
         let after = &self.text[end..];
-        let is_kept = stated.iter().all(|(other, _)| *other == first) && !corrects(after);
+        let is_demanded = words(after).any(|word| DEMANDED.contains(&word.as_str()));
+        let is_kept = stated.iter().all(|(other, _)| *other == first) && !corrects(after) && !is_demanded;
         (is_kept && !(form.may_differ)(after, first)).then_some(first)
     }
 
