@@ -109,6 +109,7 @@ const OWN: &[&str] = &[
     "final",
     "grade",
     "hence",
+    "here",
     "judgement",
     "judgment",
     "overall",
