@@ -3,6 +3,7 @@
 //! every number as it is written.
 
 mod files;
+mod filled_nulls;
 mod parquet_file;
 mod parquet_rows;
 mod writing;

@@ -1,5 +1,6 @@
 //! The rows of a Parquet file as JSON.
 
+use super::filled_nulls;
 use crate::json::Columns;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
@@ -9,7 +10,7 @@ use arrow_json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use std::sync::Arc;
 
-/// The rows of a batch, with nulls kept. Decimals have all their digits.
+/// The rows of a batch, with nulls kept but for those that [`filled_nulls`] leaves out. Decimals have all their digits.
 pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
     let mut text = Vec::new();
     let mut writer = WriterBuilder::new()
@@ -27,15 +28,18 @@ pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
 /// Writes floats as `serde_json` does, and not as Arrow does (`1.0e10`), so that they match a JSON Lines file that a
 /// program wrote.
 #[derive(Debug)]
-struct Floats;
+pub(super) struct Floats;
 
 impl EncoderFactory for Floats {
     fn make_default_encoder<'a>(
         &self,
-        _: &'a FieldRef,
+        field: &'a FieldRef,
         array: &'a dyn Array,
-        _: &'a EncoderOptions,
+        options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        if let Some(encoder) = filled_nulls::encoder(field, array, options)? {
+            return Ok(Some(encoder));
+        }
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
             DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>(), |half| shortest(half.to_f32()))),
             DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>(), shortest)),
