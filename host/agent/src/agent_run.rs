@@ -31,7 +31,7 @@ impl AgentEpisode {
         let (agent, seed) = (self.agent.clone(), self.tool_seed);
         let attempt = Arc::new(Sample::new(task.clone(), index, Vec::new()));
         let agent_task = AgentTask { attempt, settings: agent_settings(&task) };
-        let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone()));
+        let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone())?);
         let AgentReport { answer, diagnosis, .. } =
             agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
         // A policy that has used up its turns or tokens is not a failure of the agent.

@@ -3,16 +3,32 @@
 use crate::policy::Turn;
 use gavel_data::{FinishReason, Message, Opening, Role, RolloutReport, Tokens, Trajectory};
 use gavel_text::{RenderOptions, Reply, TextError, TextModel};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
+
+/// How the prompts of a conversation are rendered.
+#[derive(Debug, Clone, Default)]
+pub struct PromptOptions {
+    /// The functions that the prompt offers.
+    pub functions: Arc<[Value]>,
+    /// The variables that the task's row sets.
+    pub template_kwargs: Arc<Map<String, Value>>,
+}
+
+impl PromptOptions {
+    /// The options that ask for the assistant's next message.
+    pub fn asking(&self) -> RenderOptions<'_> {
+        let variables = self.template_kwargs.as_ref().clone();
+        RenderOptions { variables, ..RenderOptions::prompt(&self.functions) }
+    }
+}
 
 /// A conversation under way.
 #[derive(Clone)]
 pub struct Conversation {
     /// The messages before the first token that counts as a response.
     prompt: Vec<Message>,
-    /// The functions that the prompt offers.
-    functions: Arc<[Value]>,
+    options: PromptOptions,
     messages: Vec<Message>,
     tokens: Tokens,
     /// The number of tokens at the end that are the policy's last turn.
@@ -23,9 +39,9 @@ pub struct Conversation {
 
 impl Conversation {
     /// A conversation that begins with the messages of a prompt, whose tokens are `ids`.
-    pub fn new(prompt: Vec<Message>, ids: Vec<u32>, functions: Arc<[Value]>) -> Self {
+    pub fn new(prompt: Vec<Message>, ids: Vec<u32>, options: PromptOptions) -> Self {
         let tokens = Tokens { prompt: ids, ..Tokens::default() };
-        Self { prompt, functions, messages: Vec::new(), tokens, last_turn: 0, calls: 0 }
+        Self { prompt, options, messages: Vec::new(), tokens, last_turn: 0, calls: 0 }
     }
 
     /// A conversation whose prompt is the history of this one: its trajectory begins where the two part.
@@ -36,6 +52,11 @@ impl Conversation {
             tokens: Tokens { prompt: self.ids(), ..Tokens::default() },
             ..self.clone()
         }
+    }
+
+    /// How its prompts are rendered.
+    pub fn options(&self) -> &PromptOptions {
+        &self.options
     }
 
     /// Whether it began with these messages and nothing else.
@@ -69,7 +90,7 @@ impl Conversation {
     /// Its tokens cannot be decoded.
     pub fn append_turn(&mut self, turn: Turn, text: &TextModel) -> Result<Reply, TextError> {
         let written = text.tokenizer.decode(&turn.ids)?;
-        let reply = text.reply(&turn.ids, written, &self.functions, self.calls)?;
+        let reply = text.reply(&turn.ids, written, &self.options.functions, self.calls)?;
         self.calls += reply.tool_calls.len() + reply.malformed.len();
         self.messages.push(reply.clone().into_message());
         let tokens = &mut self.tokens;
@@ -87,7 +108,7 @@ impl Conversation {
     /// The chat template cannot continue the conversation.
     pub fn continuation(&self, new: &[Message], text: &TextModel) -> Result<Vec<u32>, TextError> {
         let mut history: Vec<Message> = self.history().cloned().collect();
-        let options = RenderOptions::prompt(&self.functions);
+        let options = self.options.asking();
         let Some(last) = history.pop() else { return text.prompt_ids_with(new, &options) };
         let ids = self.ids();
         text.continuation_ids(&history, &last, &ids[ids.len() - self.last_turn..], new, &options)

@@ -21,7 +21,7 @@ mod tool_set;
 mod waits_for;
 
 pub use agent_episode::AgentEpisode;
-pub use conversation::Conversation;
+pub use conversation::{Conversation, PromptOptions};
 pub use episode::{Episode, EpisodeError, EpisodeLimits, History, Tools};
 pub use mcp::{McpError, McpServer, McpSource, McpSpec};
 pub use policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};

@@ -8,6 +8,7 @@ mod project;
 
 use judge::Judge;
 use project::{Project, stderr};
+use serde_json::json;
 
 const TRAIN: [&str; 5] = ["train", "-c", "train.toml", "--set", "train.steps=1"];
 
@@ -100,4 +101,16 @@ fn a_folder_that_cannot_be_written_is_found() {
     let project = Project::new();
     let error = refused(&project, &["log.dir=train.jsonl/runs"]);
     assert!(error.contains("cannot make a folder in ") && error.contains("train.jsonl: "), "{error}");
+}
+
+#[test]
+fn variables_that_are_none_are_refused_with_their_place() {
+    let project = Project::new();
+    let row = json!({"prompt": "a", "response": "b", "chat_template_kwargs": {"add_generation_prompt": false}});
+    project.write("train.jsonl", &format!("{row}\n"));
+    let said = "error: train.jsonl, line 1: `chat_template_kwargs` must be an object with variables of the chat template, or its JSON text: `add_generation_prompt` is not a variable of the chat template that can be set";
+    let error = refused(&project, &[]);
+    assert!(error.starts_with(said), "{error}");
+    let error = refused(&project, &["model.chat_template_kwargs={ messages = [] }"]);
+    assert!(error.contains("model.chat_template_kwargs: `messages` is not a variable of the chat template"), "{error}");
 }

@@ -380,6 +380,12 @@ fn a_served_classifier_speaks_the_forms_of_others() {
             400,
             "`chat_template_kwargs` is for `messages`",
         ),
+        (
+            "/classify",
+            json!({"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"messages": []}}),
+            400,
+            "`messages` is not a variable of the chat template",
+        ),
         ("/classify", json!({"input": "a ".repeat(2000)}), 400, " tokens, and the reward model reads at most 512"),
         ("/predict", json!({"inputs": "a", "truncate": true}), 400, "a text is never cut"),
         ("/score", json!({"text_1": ["a", "b"], "text_2": ["a"]}), 400, "`text_1` has 2 texts and `text_2` has 1"),

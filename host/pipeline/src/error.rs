@@ -106,6 +106,7 @@ impl From<EpisodeError<RolloutError>> for PipelineError {
         match error {
             EpisodeError::Policy(error) => error.into(),
             EpisodeError::Text(error) => error.into(),
+            EpisodeError::Row(error) => Self::Stopped(error.to_string()),
             EpisodeError::ShutDown => Self::ToolsStopped,
         }
     }

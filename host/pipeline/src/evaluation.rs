@@ -5,7 +5,7 @@ use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
 use crate::probe::{tasks, try_rewards_on};
-use crate::prompts::{task, tools, usable};
+use crate::prompts::{task, template_kwargs, tools, usable};
 use crate::ranks::Ranks;
 use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
@@ -131,9 +131,10 @@ fn ask(
         questions = usable(rows, |row, path| {
             let place = row.place.clone();
             let task = Arc::new(task(row, path, "validation")?);
-            let bad = |what| PipelineError::BadRow { path: path.to_owned(), place, what };
-            let tools = tools(&task).map_err(bad)?;
-            Ok(Some(Question { task, tools }))
+            let bad = |what| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+            let tools = tools(&task).map_err(&bad)?;
+            let template_kwargs = template_kwargs(&task).map_err(bad)?;
+            Ok(Some(Question { task, tools, template_kwargs }))
         })?
         .rows;
         check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;

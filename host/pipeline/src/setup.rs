@@ -5,17 +5,16 @@ use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
 use crate::policy::text_and_config;
-use crate::prompts::{Drawable, Prompt, PromptLimit, prompts};
+use crate::prompts::{Drawable, Prompt, PromptLimit, prompts, template_kwargs};
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
 use crate::sft_rows::sft_rows;
-use gavel_agent as agent;
+use gavel_agent::{self as agent, PromptOptions};
 use gavel_data::{Shown, Task};
 use gavel_policy::ModelConfig;
 use gavel_scoring::{Scorer, ScorerConfig};
-use gavel_text::{History, RenderOptions, TextModel};
+use gavel_text::{History, TextModel};
 use gavel_train::SftRow;
-use serde_json::Value;
 use std::collections::HashSet;
 
 /// What every command needs besides the weights.
@@ -54,7 +53,9 @@ impl Setup {
             if self.logic.agent().is_none() {
                 check_calls(&self.text)?;
             }
-            check_history(&self.text, &prompt.task, &functions, self.logic.agent().is_some(), config.agent.history)?;
+            let template_kwargs = template_kwargs(&prompt.task).map_err(PipelineError::Stopped)?.into();
+            let options = PromptOptions { functions, template_kwargs };
+            check_history(&self.text, &prompt.task, &options, self.logic.agent().is_some(), config.agent.history)?;
         }
         check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
@@ -113,7 +114,7 @@ fn check_calls(text: &TextModel) -> Result<()> {
 fn check_history(
     text: &TextModel,
     task: &Task,
-    functions: &[Value],
+    options: &PromptOptions,
     is_agent: bool,
     history: agent::History,
 ) -> Result<()> {
@@ -121,7 +122,7 @@ fn check_history(
     if is_agent && is_split {
         return Ok(());
     }
-    let check = text.check_history(&task.prompt, &RenderOptions::prompt(functions))?;
+    let check = text.check_history(&task.prompt, &options.asking())?;
     let (kept, what) = match is_agent {
         true => (check.after_user, "a conversation of an agent"),
         false => (check.after_tool, "a conversation with tools"),

@@ -4,13 +4,12 @@ use crate::config::{Overlong, Turns};
 use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
-use crate::prompts::{Drawable, PromptLimit, prompt_ids, usable};
+use crate::prompts::{Drawable, PromptLimit, prompt_options, usable};
+use gavel_agent::PromptOptions;
 use gavel_data::{Message, Role, Row, Sample, last_turn};
 use gavel_text::{RenderOptions, TextModel, Tokenizer};
 use gavel_train::SftRow;
-use serde_json::Value;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The rows to imitate from datasets: each message of the assistant that is learned, with all messages before it.
 pub(crate) fn sft_rows(
@@ -26,7 +25,8 @@ pub(crate) fn sft_rows(
         let answered = Answered::read(row, logic, turns).map_err(bad)?;
         let mut rows = Vec::new();
         for at in answered.learned() {
-            let row = sft_row(&answered.messages[..at], &answered.tools, &answered.messages[at], text).map_err(bad)?;
+            let row =
+                sft_row(&answered.messages[..at], &answered.options, &answered.messages[at], text).map_err(bad)?;
             rows.extend(apply_limit(limit, row, path, &place)?);
         }
         Ok(rows)
@@ -36,8 +36,7 @@ pub(crate) fn sft_rows(
 /// The conversation of a row.
 struct Answered {
     messages: Vec<Message>,
-    /// The functions that it offers.
-    tools: Arc<[Value]>,
+    options: PromptOptions,
     /// The first message to imitate: the one after the prompt or, in a whole conversation, the first of the last turn or
     /// of all turns.
     start: usize,
@@ -58,8 +57,8 @@ impl Answered {
         if start == messages.len() {
             return Err("`messages` does not end with a message of the assistant: there is no answer to learn".into());
         }
-        let tools = logic.offered(&task)?;
-        Ok(Self { messages, tools, start })
+        let options = prompt_options(&task, logic)?;
+        Ok(Self { messages, options, start })
     }
 
     /// The messages to imitate, by their numbers.
@@ -97,11 +96,11 @@ pub(crate) fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &
 /// A prompt, and the answer to it as the chat template writes it, up to the end of the turn.
 pub(crate) fn sft_row(
     prompt: &[Message],
-    tools: &[Value],
+    options: &PromptOptions,
     answer: &Message,
     text: &TextModel,
 ) -> std::result::Result<SftRow, String> {
-    let asking = RenderOptions::prompt(tools);
+    let asking = options.asking();
     let telling = RenderOptions { add_generation_prompt: false, ..asking.clone() };
     let render = |messages: &[Message], options: &RenderOptions<'_>| {
         text.template.render(messages, options).map_err(|error| error.to_string())
@@ -140,7 +139,10 @@ pub(crate) fn sft_row(
             (prompt, response)
         }
         // A text is learned as it is, whatever the template makes of it in a longer conversation.
-        Err(_) if only_text => (prompt_ids(prompt, tools, text)?, encode(&answer.text())?),
+        Err(_) if only_text => {
+            let prompt = text.prompt_ids_with(prompt, &asking).map_err(|error| error.to_string())?;
+            (prompt, encode(&answer.text())?)
+        }
         Err(what) => return Err(what),
     };
     end_turn(&mut response, &text.tokenizer);

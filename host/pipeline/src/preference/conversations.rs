@@ -7,6 +7,7 @@ use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
 use crate::prompts::{Drawable, PromptLimit, usable};
 use crate::setup::Setup;
+use gavel_agent::PromptOptions;
 use gavel_data::Message;
 use gavel_text::{RenderOptions, TextModel};
 use gavel_train::{ConversationPair, PairStats, TrainError, Trainer};
@@ -29,9 +30,9 @@ impl PairMethod for RewardModelTrainTable {
         usable(rows, |row, path| {
             let place = row.place.clone();
             let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-            let PairRow { prompt, chosen, rejected, margin, .. } = PairRow::read(row).map_err(bad)?;
+            let PairRow { prompt, chosen, rejected, margin, options } = PairRow::read(row).map_err(bad)?;
             let ids = |answer: &[Message]| {
-                let ids = conversation_ids(&[&prompt[..], answer].concat(), text).map_err(bad)?;
+                let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, text).map_err(bad)?;
                 cut(ids, limit, path, &place)
             };
             let sides = ids(&chosen)?.zip(ids(&rejected)?);
@@ -76,8 +77,13 @@ fn common(chosen: &[u32], rejected: &[u32]) -> usize {
 
 /// The tokens of a conversation, as a reward model reads them: without the beginning of a further turn, and without
 /// tools.
-fn conversation_ids(messages: &[Message], text: &TextModel) -> std::result::Result<Vec<u32>, String> {
-    let ids = text.prompt_ids_with(messages, &RenderOptions::default()).map_err(|error| error.to_string())?;
+fn conversation_ids(
+    messages: &[Message],
+    options: &PromptOptions,
+    text: &TextModel,
+) -> std::result::Result<Vec<u32>, String> {
+    let options = RenderOptions { tools: &[], add_generation_prompt: false, ..options.asking() };
+    let ids = text.prompt_ids_with(messages, &options).map_err(|error| error.to_string())?;
     if ids.is_empty() { Err("the chat template makes an empty text of the conversation".into()) } else { Ok(ids) }
 }
 

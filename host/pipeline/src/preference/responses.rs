@@ -28,7 +28,7 @@ impl PairMethod for DpoTable {
         usable(rows, |row, path| {
             let place = row.place.clone();
             let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-            let PairRow { prompt, chosen, rejected, tools, .. } = PairRow::read(row).map_err(bad)?;
+            let PairRow { prompt, chosen, rejected, options, .. } = PairRow::read(row).map_err(bad)?;
             let read = |name: &str, answer: &[Message]| {
                 let [answer] = answer else {
                     return Err(bad(format!(
@@ -36,7 +36,7 @@ impl PairMethod for DpoTable {
                         answer.len()
                     )));
                 };
-                apply_limit(limit, sft_row(&prompt, &tools, answer, text).map_err(bad)?, path, &place)
+                apply_limit(limit, sft_row(&prompt, &options, answer, text).map_err(bad)?, path, &place)
             };
             let sides = read("chosen", &chosen)?.zip(read("rejected", &rejected)?);
             Ok(sides.map(|(chosen, rejected)| ResponsePair { chosen, rejected }))

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
-use gavel_data::{ContentPart, FinishReason, Message};
+use gavel_data::{ContentPart, FinishReason, Message, check_template_kwargs};
 use gavel_rollout::Completion;
 use gavel_rollout::RolloutError;
 use gavel_text::{RenderOptions, TextError, TextModel};
@@ -37,6 +37,9 @@ impl Asked {
     pub(super) fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
+        }
+        if let Some(Err(what)) = self.chat_template_kwargs.as_ref().map(check_template_kwargs) {
+            return Err(ApiError::field("chat_template_kwargs", what));
         }
         let media = |part: &ContentPart| matches!(part, ContentPart::Media(_));
         if self.messages.iter().any(|message| message.content.iter().any(media)) {
