@@ -22,6 +22,7 @@ mod failure_rate;
 mod generations;
 mod group_queue;
 pub mod hub;
+mod learned_turn;
 mod learning_state;
 mod ledger;
 mod logic;

@@ -3,12 +3,12 @@
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
 use crate::config::{LearningConfig, Overlong, RewardModelTrainTable};
-use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
-use crate::prompts::{Drawable, PromptLimit, usable};
+use crate::prompts::PromptLimit;
 use crate::setup::Setup;
+use crate::sft_rows::Parted;
 use gavel_agent::PromptOptions;
-use gavel_data::Message;
+use gavel_data::{Message, Row};
 use gavel_text::{RenderOptions, TextModel};
 use gavel_train::{ConversationPair, PairStats, TrainError, Trainer};
 use std::path::Path;
@@ -25,19 +25,16 @@ impl PairMethod for RewardModelTrainTable {
         self.batch_size
     }
 
-    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<ConversationPair>> {
-        let (text, limit) = (&setup.text, setup.limit);
-        usable(rows, |row, path| {
-            let place = row.place.clone();
-            let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-            let PairRow { prompt, chosen, rejected, margin, options } = PairRow::read(row).map_err(bad)?;
-            let ids = |answer: &[Message]| {
-                let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, text).map_err(bad)?;
-                cut(ids, limit, path, &place)
-            };
-            let sides = ids(&chosen)?.zip(ids(&rejected)?);
-            Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
-        })
+    fn pair(setup: &Setup, row: Row, path: &Path, _: &Parted) -> Result<Option<ConversationPair>> {
+        let (text, limit, place) = (&setup.text, setup.limit, row.place.clone());
+        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+        let PairRow { prompt, chosen, rejected, margin, options } = PairRow::read(row).map_err(bad)?;
+        let ids = |answer: &[Message]| {
+            let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, text).map_err(bad)?;
+            cut(ids, limit, path, &place)
+        };
+        let sides = ids(&chosen)?.zip(ids(&rejected)?);
+        Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
     }
 
     fn lengths(ConversationPair { chosen, rejected, .. }: &ConversationPair) -> (usize, usize) {

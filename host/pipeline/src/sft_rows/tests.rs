@@ -113,9 +113,10 @@ fn a_turn_ends_where_the_model_stops() {
 #[test]
 fn a_template_may_write_more_before_an_answer_that_it_asks_for() {
     let template = TURNS.replace("assistant:", "assistant:<think>");
-    let row = json!({"prompt": "2+2", "response": "4"});
-    let found = imitated(&template, &[2, 0], 512, "error", &[row]).unwrap();
-    assert_eq!(found, [["user:2+2<|pad|>\n", "assistant:4<|pad|>"]]);
+    let row = |answer: &str| json!({"prompt": "2+2", "response": answer});
+    let found = imitated(&template, &[2, 0], 512, "error", &[row("4"), row("two</think>4")]).unwrap();
+    let (prompt, thinking) = ("user:2+2<|pad|>\nassistant:", "user:2+2<|pad|>\nassistant:<think>");
+    assert_eq!(found, [[prompt, "4<|pad|>"], [thinking, "two</think>4<|pad|>"]]);
 }
 
 #[test]
