@@ -69,7 +69,7 @@ impl Parted {
     pub(crate) fn warn(self) {
         if let (count, Some(first)) = self.0.into_inner() {
             tracing::warn!(
-                "{count} answers are learned without the end of the prompt that asks for them, which the chat template does not write before an answer; the first: {first}\nhint: give the answer with its thoughts, or set chat_template_kwargs so that the prompt opens none"
+                "{count} answers are learned without the end of the prompt that asks for them, which the chat template does not write before an answer; the first: {first}\nhint: see them with --show; give the answer with its thoughts, or set chat_template_kwargs so that the prompt opens none"
             );
         }
     }

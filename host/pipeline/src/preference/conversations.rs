@@ -7,6 +7,7 @@ use crate::error::{PipelineError, Result};
 use crate::prompts::PromptLimit;
 use crate::setup::Setup;
 use crate::sft_rows::Parted;
+use crate::show::ShownText;
 use gavel_agent::PromptOptions;
 use gavel_data::{Message, Row};
 use gavel_text::{RenderOptions, TextModel};
@@ -35,6 +36,11 @@ impl PairMethod for RewardModelTrainTable {
         };
         let sides = ids(&chosen)?.zip(ids(&rejected)?);
         Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
+    }
+
+    fn shown(ConversationPair { chosen, rejected, .. }: &ConversationPair, text: &TextModel) -> Result<Vec<ShownText>> {
+        let side = |name: &str, ids: &[u32]| ShownText::read(Some(name.to_owned()), ids, text);
+        Ok(vec![side("chosen", chosen)?, side("rejected", rejected)?])
     }
 
     fn lengths(ConversationPair { chosen, rejected, .. }: &ConversationPair) -> (usize, usize) {

@@ -6,8 +6,10 @@ use crate::error::Result;
 use crate::prompts::{Drawable, usable};
 use crate::setup::Setup;
 use crate::sft_rows::Parted;
+use crate::show::ShownText;
 use gavel_data::Row;
 use gavel_policy::Model;
+use gavel_text::TextModel;
 use gavel_train::{PairStats, TrainError, Trainer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +30,9 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
 
     /// The pair of a row; nothing if the row is left out. Notes in `parted` what of a prompt is not read.
     fn pair(setup: &Setup, row: Row, path: &Path, parted: &Parted) -> Result<Option<Self::Pair>>;
+
+    /// Both sides of a pair with their names, as text.
+    fn shown(pair: &Self::Pair, text: &TextModel) -> Result<Vec<ShownText>>;
 
     /// The pairs of these rows.
     fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>> {

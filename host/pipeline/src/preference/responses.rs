@@ -7,7 +7,9 @@ use crate::error::{PipelineError, Result};
 use crate::learned_turn::LearnedTurn;
 use crate::setup::Setup;
 use crate::sft_rows::{Parted, apply_limit};
+use crate::show::ShownText;
 use gavel_data::{Message, Row};
+use gavel_text::TextModel;
 use gavel_train::{PairStats, ResponsePair, SftRow, TrainError, Trainer};
 use std::path::Path;
 
@@ -40,6 +42,12 @@ impl PairMethod for DpoTable {
         let limited = |row| apply_limit(limit, row, path, &place);
         let sides = limited(chosen)?.zip(limited(rejected)?);
         Ok(sides.map(|(chosen, rejected)| ResponsePair { chosen, rejected }))
+    }
+
+    fn shown(ResponsePair { chosen, rejected }: &ResponsePair, text: &TextModel) -> Result<Vec<ShownText>> {
+        let side =
+            |name: &str, row: &SftRow| ShownText::learned(Some(name.to_owned()), &row.prompt, &row.response, text);
+        Ok(vec![side("chosen", chosen)?, side("rejected", rejected)?])
     }
 
     fn lengths(ResponsePair { chosen, rejected }: &ResponsePair) -> (usize, usize) {

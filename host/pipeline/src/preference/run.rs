@@ -14,6 +14,8 @@ use crate::ranks::Ranks;
 use crate::recorder::Recorder;
 use crate::resume::{find_run, open_folder};
 use crate::setup::Setup;
+use crate::sft_rows::Parted;
+use crate::show::{ShownRow, first};
 use crate::task_stream::TaskStream;
 use crate::trained::Trained;
 use crate::{Start, Summary};
@@ -23,6 +25,7 @@ use gavel_scoring::recording::Grouping;
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
 use gavel_train::{PairStats, Trainer};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -107,6 +110,18 @@ pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result
         warnings: probed.warnings,
         memory: pairs.predict(config, &setup, ranks)?,
     })
+}
+
+/// The first `count` pairs.
+pub(super) fn show<T: PairMethod>(config: &Config<T>, count: NonZeroUsize) -> Result<Vec<ShownRow>> {
+    let setup = Setup::new(config, &Ranks::alone())?;
+    let parted = Parted::default();
+    let shown = first(config, &config.data.train, &setup, count, |row, path| {
+        let pair = T::pair(&setup, row, path, &parted)?;
+        pair.map_or(Ok(Vec::new()), |pair| T::shown(&pair, &setup.text))
+    })?;
+    parted.warn();
+    Ok(shown)
 }
 
 /// A run under way.
