@@ -176,6 +176,25 @@ fn calls_of_a_loop(policy_writes: bool, deadline: Duration, cpu: Duration) -> Ve
 }
 
 #[test]
+fn the_variables_of_a_row_hold_in_every_conversation() {
+    for (act, turns, history) in [
+        ("fork", &["First.", "Left!", "Right!"][..], History::Exact),
+        ("fork", &["First.", "Left!", "Right!"], History::Split),
+        ("turns", &["One.", "Two.", "Three.", "Four."], History::Exact),
+    ] {
+        let policy = Arc::new(Scripted::new(text("qwen3"), turns));
+        let mut row = acting(act);
+        row["chat_template_kwargs"] = json!({"enable_thinking": false});
+        let spec = agent(built("guests/acts.wasm"), json!({}));
+        play_with(spec, &policy, row, 1000, EpisodeLimits { history, ..limits() });
+        for turn in 0..turns.len() {
+            let saw = policy.saw(turn);
+            assert!(saw.ends_with("<|im_start|>assistant\n<think>\n\n</think>\n\n"), "{act}, {turn}: {saw:?}");
+        }
+    }
+}
+
+#[test]
 fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
     let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
     // A call before the policy writes, such as a search for its prompt, and a call that takes all of the sample's time.
