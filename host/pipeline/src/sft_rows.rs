@@ -69,7 +69,7 @@ impl Parted {
     pub(crate) fn warn(self) {
         if let (count, Some(first)) = self.0.into_inner() {
             tracing::warn!(
-                "{count} answers are learned without the end of the prompt that asks for them, which the chat template does not write before an answer; the first: {first}\nhint: see them with --show; give the answer with its thoughts, or set chat_template_kwargs so that the prompt opens none"
+                "answers learned without the end of the prompt that asks for them: {count}; the chat template does not write it before them; the first: {first}\nhint: see them with --show; give answers the thought that their prompt opens, or set chat_template_kwargs to what the answers are"
             );
         }
     }
