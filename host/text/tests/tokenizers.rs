@@ -97,6 +97,46 @@ fn a_text_that_goes_on_keeps_the_space_before_it() {
     }
 }
 
+/// Bytes of the prompt are in no run with those of the response.
+#[test]
+fn a_response_after_bytes_has_all_of_its_text() {
+    let (_, tokenizer, _) = kinds().into_iter().find(|(kind, ..)| kind == "byte_fallback").unwrap();
+    let ids = |names: &[&str]| -> Vec<u32> { names.iter().map(|name| tokenizer.token_id(name).unwrap()).collect() };
+    let prompts: [&[&str]; 9] = [
+        &["a", "<0x0A>"],
+        &["a", "<0xC3>"],
+        &["a", "<0xC3>", "</s>"],
+        &["a", "<0xEF>", "<0xBF>", "<0xBD>"],
+        &["<0x0A>"],
+        &["<s>", "<0xF0>", "<0x9F>"],
+        &["<0xEF>", "<0xBF>", "<0xBD>"],
+        &["▁the"],
+        &["a", "</s>"],
+    ];
+    let responses: [(&[&str], &str); 7] = [
+        (&["▁the", "a"], " thea"),
+        (&["<0x41>", "a"], "Aa"),
+        (&["<0xC3>", "<0xA9>", "a", "▁the"], "éa the"),
+        // The second half of a character is none.
+        (&["<0xA9>", "a", "▁the"], "\u{fffd}a the"),
+        (&["<0x9F>", "<0x41>", "a"], "\u{fffd}\u{fffd}a"),
+        (&["<0x9F>", "<0x41>"], "\u{fffd}\u{fffd}"),
+        (&["</s>", "<0xA9>", "</s>", "<0xC3>", "a", "<0xA9>"], "\u{fffd}\u{fffd}a\u{fffd}"),
+    ];
+    for prompt in prompts {
+        for (response, text) in responses {
+            let mut stream = tokenizer.stream(true).after(&ids(prompt));
+            let mut found = String::new();
+            for id in ids(response) {
+                found.push_str(&stream.push(id).unwrap());
+            }
+            assert_eq!(found.clone() + &stream.pending().unwrap(), text, "{prompt:?} {response:?}");
+            found.push_str(&stream.finish().unwrap());
+            assert_eq!(found, text, "{prompt:?} {response:?}");
+        }
+    }
+}
+
 #[test]
 fn a_character_of_several_tokens_comes_when_it_is_whole() {
     for (kind, tokenizer, _) in kinds().into_iter().filter(|(kind, ..)| kind.starts_with("byte")) {
