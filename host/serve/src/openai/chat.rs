@@ -265,6 +265,13 @@ mod tests {
             serde_json::from_str(message["tool_calls"][0]["function"]["arguments"].as_str().unwrap()).unwrap();
         assert_eq!(arguments, json!({"a": 2}));
 
+        // Marks within an argument are text.
+        let value = "</tool_call> <think> </think> <tool_call>";
+        let call = json!({"name": "add", "arguments": {"a": value}});
+        let (message, called) = told(&model, &format!("I add.\n<tool_call>\n{call}\n</tool_call>"), &tools);
+        assert!(called && message["content"] == "I add.");
+        assert_eq!(message["tool_calls"][0]["function"]["arguments"], json!({"a": value}).to_string());
+
         assert_eq!(told(&model, reply, &[]), (json!({"role": "assistant", "content": reply}), false));
         assert_eq!(told(&model, "5", &tools), (json!({"role": "assistant", "content": "5"}), false));
         let options = RenderOptions::prompt(&tools);
