@@ -237,7 +237,8 @@ impl TrainTable for RlTable {
             self.off_policy = Some(off_policy.complete());
         }
         if self.algorithm.needs_critic() {
-            self.critic.get_or_insert_default();
+            let critic = self.critic.get_or_insert_default();
+            critic.optimizer = critic.optimizer.beside(&self.optimizer).into();
         }
         if self.algorithm == Estimator::Distillation {
             let whole = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
@@ -265,7 +266,9 @@ impl TrainTable for RlTable {
             return Err(ConfigError::value("train.min_scored", &must, self.min_scored()));
         }
         match &self.critic {
-            Some(critic) if self.algorithm.needs_critic() => critic.validate(self.steps(usize::MAX))?,
+            Some(critic) if self.algorithm.needs_critic() => {
+                critic.validate(self.steps(usize::MAX), &self.optimizer)?
+            }
             Some(_) => {
                 return Err(ConfigError::Invalid(
                     "train.critic: only train.algorithm = \"gae\" has a critic\nhint: set that, or leave [train.critic] out".into(),

@@ -196,6 +196,23 @@ fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
 }
 
 #[test]
+fn a_critic_is_clipped_as_the_policy_unless_it_has_a_norm_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let critic = |name: &str, own: &str| {
+        let text = format!(
+            "[rollout]\ngroup_size = 1\n[train]\nalgorithm = 'gae'\n\
+             optimizer = {{ max_grad_norm = 1e-3, eps = 1e-2 }}\ncritic = {{ learning_rate = 1e-2{own} }}"
+        );
+        let config = config(folder.path(), name, &text);
+        let summary = train(&config, Start::New, &Peers::alone(), &Control::default()).unwrap();
+        std::fs::read(summary.checkpoint.unwrap().join("critic.safetensors")).unwrap()
+    };
+    let inherited = critic("inherited", "");
+    assert!(inherited == critic("alike", ", optimizer = { max_grad_norm = 1e-3 }"));
+    assert!(inherited != critic("own", ", optimizer = { max_grad_norm = 1.0 }"));
+}
+
+#[test]
 fn a_teacher_is_learned_from_whatever_the_rewards() {
     let folder = tempfile::tempdir().unwrap();
     let teacher = teacher(&folder.path().join("teacher"));
