@@ -303,8 +303,12 @@ impl RlRun<'_> {
             None => 0,
         };
         let start = Instant::now();
-        for mini_batch in mini_batches.into_iter().filter(|_| step.number > steps_alone) {
-            let update = self.run.updater.update(step.number, mini_batch, loss, temperature, step.learning_rate);
+        let ends_step = step.trained + count == self.pace.groups_per_step;
+        let mut mini_batches = mini_batches.into_iter().filter(|_| step.number > steps_alone).peekable();
+        while let Some(mini_batch) = mini_batches.next() {
+            let is_last = ends_step && mini_batches.peek().is_none();
+            let (updater, rate) = (&self.run.updater, step.learning_rate);
+            let update = updater.update(step.number, mini_batch, loss, temperature, rate, is_last);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
         self.groups.policy_waits().resume();
