@@ -187,7 +187,7 @@ fn scored(project: &Project, model: &str, rows: &Path, more: &[&str]) -> Vec<f64
 #[test]
 fn scores_of_every_family_equal_those_of_transformers() {
     let project = Project::empty();
-    for name in ["qwen2", "qwen3", "llama", "mistral", "gemma"] {
+    for name in ["qwen2", "qwen3", "llama", "mistral", "gemma", "qwen2-pad"] {
         let folder = parity(name);
         let found = scored(&project, &format!("{{ path = {folder:?}, {DAY} }}"), &folder.join("rows.jsonl"), &[]);
         let expected = lines(&folder.join("rows.jsonl"));

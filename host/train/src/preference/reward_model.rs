@@ -6,7 +6,7 @@ use crate::batch::{Columns, MicroBatch, Sequence, pair_micro_batches};
 use crate::error::{Result, TrainError};
 use crate::statistics::ChunkSums;
 use crate::trainer::{Trainer, frozen_hidden};
-use gavel_policy::Model;
+use gavel_policy::{Model, score_place};
 use gavel_torch::scalar::ScalarOperations;
 use tch::Tensor;
 
@@ -47,11 +47,14 @@ impl ScoredRow {
 }
 
 impl ConversationPair {
-    fn rows(&self, index: usize) -> Result<[ScoredRow; 2]> {
+    fn rows(&self, index: usize, pad: Option<u32>) -> Result<[ScoredRow; 2]> {
         let Self { chosen, rejected, margin } = self;
-        if chosen.is_empty() || rejected.is_empty() {
+        // Tokens after the score do not change it.
+        let read = |conversation: &'_ Vec<u32>| score_place(conversation, pad).map(|place| place + 1);
+        let (Some(of_chosen), Some(of_rejected)) = (read(chosen), read(rejected)) else {
             return Err(TrainError::Row { index, what: "has an empty conversation".into() });
-        }
+        };
+        let (chosen, rejected) = (&chosen[..of_chosen], &rejected[..of_rejected]);
         if !margin.is_finite() {
             return Err(TrainError::Row { index, what: format!("has the margin {margin}") });
         }
@@ -62,7 +65,8 @@ impl ConversationPair {
 
 impl Trainer {
     /// One optimiser step of the reward model `model`, a classifier with one label, with the learning rate `lr`. The
-    /// loss is the mean over `pairs`. The common beginning of a pair is computed once.
+    /// loss is the mean over `pairs`. The common beginning of a pair is computed once. Scores are read where
+    /// `transformers` reads them: at the last token that is not the model's padding.
     ///
     /// # Errors
     /// A pair is malformed, there is none, or the loss or its gradient is not finite. The parameters are then
@@ -105,7 +109,8 @@ impl Trainer {
     }
 
     fn batches_of_conversations(&self, model: &Model, pairs: &[ConversationPair]) -> Result<Vec<MicroBatch>> {
-        let rows = pairs.iter().enumerate().map(|(index, pair)| pair.rows(index)).collect::<Result<Vec<_>>>()?;
+        let pad = model.config().pad_token_id;
+        let rows = pairs.iter().enumerate().map(|(index, pair)| pair.rows(index, pad)).collect::<Result<Vec<_>>>()?;
         let sequences: Vec<_> = rows.iter().flatten().map(ScoredRow::sequence).collect();
         pair_micro_batches(&sequences, self.max_tokens, model)
     }
