@@ -96,6 +96,10 @@ fn the_reward_reaches_the_last_trajectory_alone_if_the_run_says_so() {
     let metrics = project.metrics("runs/run");
     let (trained, response) = (&metrics[1]["tokens/trained"], &metrics[1]["tokens/response"]);
     assert!(trained.as_f64().unwrap() < 0.8 * response.as_f64().unwrap(), "{metrics:?}");
+    let trajectories = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    let (last, others): (Vec<_>, Vec<_>) = trajectories.iter().partition(|line| line["trajectory"] == 1);
+    assert!(last.iter().any(|line| line["advantage"].is_number()), "{last:?}");
+    assert!(others.len() == 16 && others.iter().all(|line| line["advantage"].is_null()), "{others:?}");
 }
 
 #[test]

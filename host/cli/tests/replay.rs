@@ -92,7 +92,7 @@ fn a_run_keeps_the_ids_of_tokens_where_it_is_asked_to() {
         assert_eq!(recorded.response_lengths, [written]);
         assert!(written > 0 && tokens.loss_mask == vec![true; written] && tokens.versions == vec![1; written]);
         assert!(tokens.logprobs.iter().all(|logprob| *logprob <= 0.0) && !tokens.prompt.is_empty());
-        assert!(recorded.advantage.is_some());
+        assert!(matches!(recorded.advantages[..], [Some(_)]));
     }
     let output = project.succeed(&["replay", "runs/run"]);
     assert!(stdout(&output).contains("32 samples, 32 verdicts given again: all the same"), "{}", stdout(&output));

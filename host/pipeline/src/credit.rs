@@ -283,5 +283,22 @@ mod tests {
         assert_eq!(signs(RewardTo::All), [(0, 1.0), (0, 1.0), (0, 1.0), (1, -1.0), (1, -1.0), (1, -1.0)]);
         assert_eq!(signs(RewardTo::Last), [(0, 1.0), (1, -1.0)]);
         assert_eq!(signs(RewardTo::ByAgent), [(0, 1.0), (1, -1.0), (0, -1.0), (0, -1.0), (1, 1.0), (1, 1.0)]);
+        // The line of a trajectory has its own advantage, and so have the metrics.
+        let recorded = |reward_to: RewardTo| {
+            let (mut group, rule) = (group.clone(), CreditRule { reward_to, ..CreditRule::plain() });
+            let table = rl_table("algorithm = 'dr_grpo'");
+            advantages_of(&mut [&mut group], &table, &rule);
+            let mut metrics = gavel_runs::Metrics::default();
+            crate::step_metrics::describe(&[&group], 8, &mut metrics);
+            let bounds = ["min", "max"].map(|name| metrics.get(&format!("advantage/{name}")).unwrap());
+            (group.members.into_iter().map(|member| member.advantages).collect::<Vec<_>>(), bounds)
+        };
+        let (half, three) = (Some(0.5), Some(3.0));
+        assert_eq!(recorded(RewardTo::All), (vec![vec![half; 3], vec![Some(-0.5); 3]], [-0.5, 0.5]));
+        assert_eq!(recorded(RewardTo::Last), (vec![vec![None, None, half], vec![None, None, Some(-0.5)]], [-0.5, 0.5]));
+        assert_eq!(
+            recorded(RewardTo::ByAgent),
+            (vec![vec![half, Some(-3.0), Some(-3.0)], vec![Some(-0.5), three, three]], [-3.0, 3.0])
+        );
     }
 }

@@ -116,7 +116,7 @@ impl<'a> EndpointRollout<'a> {
                 Err(what) => SampleOutcome::without_calls(OutcomeKind::Unavailable, what),
             };
             (self.scored)();
-            Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None }
+            Member { sample: Arc::unwrap_or_clone(sample), outcome, advantages: Vec::new() }
         });
         Ok(Group { task: question.task.clone(), members: join_all(members).await })
     }

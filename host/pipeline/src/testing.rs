@@ -32,7 +32,7 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
         };
         let sample = Sample::new(task.clone(), index, vec![trajectory]);
         let outcome = SampleOutcome { reward, reason: None, ..SampleOutcome::without_calls(outcome, "") };
-        Member { sample, outcome, advantage: None }
+        Member { sample, outcome, advantages: Vec::new() }
     };
     Group { task: task.clone(), members: (0..).zip(outcomes).map(member).collect() }
 }

@@ -33,8 +33,8 @@ pub struct RecordedSample {
     /// The tokens after the prompt of each trajectory: those that the policy
     /// wrote and the others.
     pub response_lengths: Vec<usize>,
-    /// Its advantage in the update; `None` if no update learned from it.
-    pub advantage: Option<f64>,
+    /// The advantage of each trajectory in the update; `None` if no update learned from it.
+    pub advantages: Vec<Option<f64>>,
     /// The weighted sum of its scores, if it had one.
     pub reward: Option<f64>,
     /// The combined outcome of all plugins.
@@ -142,6 +142,7 @@ impl Samples<'_> {
         };
         while let Some(Ok(next)) = lines.next_if(|next| next.as_ref().is_ok_and(|next| next.id == sample.id)) {
             sample.response_lengths.extend(next.response_lengths);
+            sample.advantages.extend(next.advantages);
             Arc::make_mut(&mut sample.sample).trajectories.extend(Arc::unwrap_or_clone(next.sample).trajectories);
         }
         Some(Ok(sample))
@@ -198,7 +199,7 @@ impl Lines<'_> {
             group: line.group,
             sample: Arc::new(sample),
             response_lengths: vec![line.response_length],
-            advantage: line.advantage,
+            advantages: vec![line.advantage],
             reward: line.reward,
             outcome: line.outcome,
             reason: line.reason,

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The advantages of its trajectories.
+const ADVANTAGES: [Option<f64>; 2] = [Some(-0.7), None];
+
 /// A sample of two trajectories with one token each that the policy did not
 /// write.
 fn sample() -> Sample {
@@ -53,8 +56,8 @@ fn written(run: &Path, token_ids: bool) -> PathBuf {
 fn written_of(sample: &Sample, run: &Path, token_ids: bool) -> PathBuf {
     let mut tasks = TaskStore::open(run).unwrap();
     let mut writer = SampleWriter::create(run, 1).unwrap().token_ids(token_ids);
-    let scored =
-        ScoredSample { step: 1, group: 2, trained_step: Some(4), sample, outcome: &outcome(), advantage: Some(-0.7) };
+    let (outcome, advantages) = (&outcome(), &ADVANTAGES);
+    let scored = ScoredSample { step: 1, group: 2, trained_step: Some(4), sample, outcome, advantages };
     let prompt_text = |ids: &[u32]| token_ids.then(|| format!("{ids:?}").into());
     writer.write_with_prompts(&mut tasks, &scored, prompt_text).unwrap();
     writer.finish(&mut tasks).unwrap()
@@ -80,7 +83,7 @@ fn all_that_is_written_is_read_again() {
             ("1.2.3", 1, Some(4), 1, 2)
         );
         assert_eq!((read.reward, read.outcome, &read.reason), (Some(0.1 + 0.2), OutcomeKind::Scored, &None));
-        assert_eq!((read.advantage, &read.response_lengths[..]), (Some(-0.7), &[3, 3][..]));
+        assert_eq!((&read.advantages[..], &read.response_lengths[..]), (&ADVANTAGES[..], &[3, 3][..]));
         assert_eq!(read.plugins["a"], EvaluationRecord::from(&outcome().plugins["a"]));
         assert_eq!(read.not_called, outcome().not_called);
         assert_eq!(read.sample.hash(), sample().hash());

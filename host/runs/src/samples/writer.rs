@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A sample with its outcome and its advantage.
+/// A sample with its outcome and its advantages.
 pub struct ScoredSample<'a> {
     /// The step that it was drawn for.
     pub step: u64,
@@ -23,8 +23,8 @@ pub struct ScoredSample<'a> {
     pub sample: &'a Sample,
     /// Its outcome.
     pub outcome: &'a SampleOutcome,
-    /// Its advantage in the update; `None` if no update learned from it.
-    pub advantage: Option<f64>,
+    /// The advantage of each trajectory in the update; `None` or missing if no update learned from it.
+    pub advantages: &'a [Option<f64>],
 }
 
 /// Writes the samples of a step, trained on or dropped, to a file that gets its name when it is whole.
@@ -67,7 +67,7 @@ impl SampleWriter {
         scored: &ScoredSample<'_>,
         mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
     ) -> Result<()> {
-        let ScoredSample { step, group, trained_step, sample, outcome, advantage } = scored;
+        let ScoredSample { step, group, trained_step, sample, outcome, advantages } = scored;
         let (id, task) = (format!("{step}.{group}.{}", sample.index), tasks.keep(&sample.task)?);
         for (number, (transcript, trajectory)) in
             sample.record().trajectories.iter().zip(&sample.trajectories).enumerate()
@@ -97,7 +97,7 @@ impl SampleWriter {
                 response_length,
                 token_ids: trajectory.tokens().filter(|_| self.token_ids).map(PackedTokens::from),
                 rollout: WrittenReport::of(trajectory),
-                advantage: *advantage,
+                advantage: advantages.get(number).copied().flatten(),
                 outcome,
             };
             serde_json::to_writer(&mut self.out, &line)
