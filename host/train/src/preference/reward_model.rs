@@ -86,7 +86,7 @@ impl Trainer {
             Ok(vec![sums])
         })?;
         let grad_norm = Some(self.finish(statistics.loss(), lr)?);
-        Ok(PairStats { statistics, grad_norm, tokens })
+        Ok(PairStats::new(statistics, total, grad_norm, tokens))
     }
 
     /// The same numbers for held-out pairs, from which nothing is learned.
@@ -105,7 +105,7 @@ impl Trainer {
         let statistics = self.measured(&batches, |batch| {
             Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, total, config)?.1)
         })?;
-        Ok(PairStats { statistics, grad_norm: None, tokens })
+        Ok(PairStats::new(statistics, total, None, tokens))
     }
 
     fn batches_of_conversations(&self, model: &Model, pairs: &[ConversationPair]) -> Result<Vec<MicroBatch>> {
@@ -139,7 +139,7 @@ fn batch_loss(
     let side = |values: &Tensor, side: i64| values.f_view([-1, 2])?.f_select(1, side);
     let (chosen, rejected) = (side(&scores, 0)?, side(&scores, 1)?);
     let loss = config.loss(&chosen, &rejected, &side(&margins, 0)?)?.f_sum(None)?.try_div(total as f64)?;
-    let sums = pair_sums(&loss, &chosen, &rejected, total)?;
+    let sums = pair_sums(&loss, &chosen, &rejected)?;
     Ok((loss, sums))
 }
 
