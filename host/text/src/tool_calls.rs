@@ -10,6 +10,7 @@ use gavel_data::{Message, Role, ToolCall};
 pub use parsed::MalformedCall;
 use parsed::{Parsed, ParsedCall, ReadCall};
 use serde_json::Value;
+use std::ops::Range;
 
 /// The format in which a model writes a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,16 @@ impl ToolCallFormat {
     /// earlier calls in the conversation: where the model writes no id, ids
     /// count on from it.
     pub fn parse(self, reply: &str, tools: &[Value], calls_before: usize) -> Reply {
+        self.parse_with_places(reply, tools, calls_before).0
+    }
+
+    /// Parses a reply, and gives the bytes of the reply that its content consists of.
+    pub(crate) fn parse_with_places(
+        self,
+        reply: &str,
+        tools: &[Value],
+        calls_before: usize,
+    ) -> (Reply, Vec<Range<usize>>) {
         let (thought, said) = match (reply.rfind("</think>"), reply.rfind("<think>")) {
             (Some(end), _) => reply.split_at(end + "</think>".len()),
             (None, Some(_)) => (reply, ""),
@@ -86,9 +97,10 @@ impl ToolCallFormat {
             Self::Llama3 => json::llama(said),
             Self::Mistral => json::mistral(said),
         };
-        let Parsed { content, calls, malformed } = parsed;
+        let Parsed { kept, calls, malformed } = parsed;
         if calls.is_empty() {
-            return Reply { content: reply.into(), tool_calls: Vec::new(), malformed };
+            let whole = 0..reply.len();
+            return (Reply { content: reply.into(), tool_calls: Vec::new(), malformed }, vec![whole]);
         }
         let number = |(index, call): (usize, ParsedCall)| ToolCall {
             // Nine letters or digits, since Mistral's templates refuse other ids.
@@ -96,31 +108,37 @@ impl ToolCallFormat {
             name: call.name,
             arguments: call.arguments,
         };
-        let content = format!("{thought}{content}");
+        let content = format!("{thought}{}", kept.concat());
+        let content = content.trim_end().to_owned();
+        let place = |part: &&str| {
+            let start = part.as_ptr() as usize - reply.as_ptr() as usize;
+            start..start + part.len()
+        };
+        let places = std::iter::once(&thought).chain(&kept).filter(|part| !part.is_empty()).map(place).collect();
         let tool_calls = calls.into_iter().enumerate().map(number).collect();
-        Reply { content: content.trim_end().into(), tool_calls, malformed }
+        (Reply { content, tool_calls, malformed }, places)
     }
 }
 
 /// Each `<tool_call>…</tool_call>`; the last need not be closed.
-fn tagged(said: &str, call: impl Fn(&str) -> ReadCall) -> Parsed {
-    let (Parsed { mut content, mut calls, mut malformed }, mut rest) = (Parsed::default(), said);
+fn tagged(said: &str, call: impl Fn(&str) -> ReadCall) -> Parsed<'_> {
+    let (Parsed { mut kept, mut calls, mut malformed }, mut rest) = (Parsed::default(), said);
     while let Some((before, after)) = rest.split_once("<tool_call>") {
         let (body, next) = after.split_once("</tool_call>").unwrap_or((after, ""));
         let whole = &rest[before.len()..rest.len() - next.len()];
         match call(body.trim()) {
             Ok(call) => {
-                content.push_str(if calls.is_empty() { before } else { before.trim_start() });
+                kept.push(if calls.is_empty() { before } else { before.trim_start() });
                 calls.push(call);
             }
             Err(why) => {
                 malformed.push(MalformedCall { text: whole.trim().to_owned(), why });
-                content.push_str(before);
-                content.push_str(whole);
+                kept.push(before);
+                kept.push(whole);
             }
         }
         rest = next;
     }
-    content.push_str(if calls.is_empty() { rest } else { rest.trim_start() });
-    Parsed { content, calls, malformed }
+    kept.push(if calls.is_empty() { rest } else { rest.trim_start() });
+    Parsed { kept, calls, malformed }
 }

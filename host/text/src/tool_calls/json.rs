@@ -34,7 +34,7 @@ fn from_object(object: Columns) -> ReadCall {
 }
 
 /// Parses a reply of Llama 3 that consists of calls.
-pub(super) fn llama(said: &str) -> Parsed {
+pub(super) fn llama(said: &str) -> Parsed<'_> {
     const MARK: &str = "<|python_tag|>";
     let (before, text) = said.split_at(said.find(MARK).unwrap_or_default());
     let calls = text.strip_prefix(MARK).unwrap_or(text).trim();
@@ -99,7 +99,7 @@ fn builtin(text: &str) -> Option<ParsedCall> {
 
 /// The calls after `[TOOL_CALLS]`: one list of calls, or `NAME[ARGS]{…}`, with
 /// the marker before each call.
-pub(super) fn mistral(said: &str) -> Parsed {
+pub(super) fn mistral(said: &str) -> Parsed<'_> {
     const MARK: &str = "[TOOL_CALLS]";
     let Some((content, after)) = said.split_once(MARK) else { return Parsed::default() };
     let calls = match serde_json::from_str::<Json>(after) {

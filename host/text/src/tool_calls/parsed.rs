@@ -12,18 +12,18 @@ pub(super) type ReadCall = Result<ParsedCall, String>;
 
 /// The calls of a reply, and its other text.
 #[derive(Default)]
-pub(super) struct Parsed {
-    /// The reply without its calls, if it has calls.
-    pub content: String,
+pub(super) struct Parsed<'a> {
+    /// The parts of the reply that are not calls, if it has calls.
+    pub kept: Vec<&'a str>,
     pub calls: Vec<ParsedCall>,
     pub malformed: Vec<MalformedCall>,
 }
 
-impl Parsed {
+impl<'a> Parsed<'a> {
     /// A reply that consists of calls after `content`; either all of them can be parsed, or none.
-    pub fn all(content: &str, text: &str, calls: Result<Vec<ParsedCall>, String>) -> Self {
+    pub fn all(content: &'a str, text: &str, calls: Result<Vec<ParsedCall>, String>) -> Self {
         match calls {
-            Ok(calls) => Self { content: content.to_owned(), calls, malformed: Vec::new() },
+            Ok(calls) => Self { kept: vec![content], calls, malformed: Vec::new() },
             Err(why) => {
                 Self { malformed: vec![MalformedCall { text: text.trim().to_owned(), why }], ..Self::default() }
             }
