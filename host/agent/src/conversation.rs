@@ -14,6 +14,8 @@ pub struct Conversation {
     /// The functions that the prompt offers.
     functions: Arc<[Value]>,
     messages: Vec<Message>,
+    /// Those of the assistant's messages that the policy did not write.
+    by_agent: Vec<u32>,
     tokens: Tokens,
     /// The number of tokens at the end that are the policy's last turn.
     last_turn: usize,
@@ -25,7 +27,7 @@ impl Conversation {
     /// A conversation that begins with the messages of a prompt, whose tokens are `ids`.
     pub fn new(prompt: Vec<Message>, ids: Vec<u32>, functions: Arc<[Value]>) -> Self {
         let tokens = Tokens { prompt: ids, ..Tokens::default() };
-        Self { prompt, functions, messages: Vec::new(), tokens, last_turn: 0, calls: 0 }
+        Self { prompt, functions, messages: Vec::new(), by_agent: Vec::new(), tokens, last_turn: 0, calls: 0 }
     }
 
     /// A conversation whose prompt is the history of this one: its trajectory begins where the two part.
@@ -33,6 +35,7 @@ impl Conversation {
         Self {
             prompt: [&self.prompt[..], &self.messages].concat(),
             messages: Vec::new(),
+            by_agent: Vec::new(),
             tokens: Tokens { prompt: self.ids(), ..Tokens::default() },
             ..self.clone()
         }
@@ -95,6 +98,8 @@ impl Conversation {
 
     /// Appends messages of others, whose tokens are `ids`.
     pub fn append(&mut self, new: Vec<Message>, ids: Vec<u32>) {
+        let numbered = (self.messages.len() as u32..).zip(&new);
+        self.by_agent.extend(numbered.filter(|(_, it)| it.role == Role::Assistant).map(|(number, _)| number));
         self.messages.extend(new);
         let tokens = &mut self.tokens;
         let version = tokens.versions.last().copied().unwrap_or_default();
@@ -108,6 +113,7 @@ impl Conversation {
     /// The trajectory of the whole conversation. `speaker` is set if it did not begin with the task's prompt.
     pub fn end(self, speaker: Option<String>, finish_reason: FinishReason, report: RolloutReport) -> Trajectory {
         let opening = speaker.map(|speaker| Opening { speaker, messages: self.prompt });
-        Trajectory { opening, messages: self.messages, tokens: Some(self.tokens.into()), finish_reason, report }
+        let Self { messages, by_agent, tokens, .. } = self;
+        Trajectory { opening, messages, by_agent, tokens: Some(tokens.into()), finish_reason, report }
     }
 }

@@ -183,18 +183,12 @@ impl<'a> EndpointRollout<'a> {
 }
 
 fn trajectory(ChatCompletion { message, finish_reason, tokens }: &ChatCompletion) -> Trajectory {
-    let (messages, tokens) = (vec![message.clone()], tokens.map(KnownTokens::Counts));
-    Trajectory { opening: None, report: Default::default(), messages, tokens, finish_reason: *finish_reason }
+    let tokens = tokens.map(KnownTokens::Counts);
+    Trajectory { tokens, finish_reason: *finish_reason, ..Trajectory::of(vec![message.clone()]) }
 }
 
 fn no_response() -> Trajectory {
-    Trajectory {
-        opening: None,
-        report: Default::default(),
-        messages: Vec::new(),
-        tokens: None,
-        finish_reason: FinishReason::Error,
-    }
+    Trajectory { finish_reason: FinishReason::Error, ..Trajectory::of(Vec::new()) }
 }
 
 /// The number with the digits that it has in 32 bits, not with those that it has in 64 bits.

@@ -27,6 +27,7 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
             opening: None,
             report: Default::default(),
             messages: vec![Message::new(Role::Assistant, "a")],
+            by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         };

@@ -98,13 +98,7 @@ mod tests {
         let sample = |id: &str, index| {
             let task = Task { id: id.into(), data_source: None, prompt: Vec::new(), reference: Default::default() };
             let messages = vec![Message::new(Role::Assistant, format!("answer {index}"))];
-            let trajectories = vec![Trajectory {
-                opening: None,
-                report: Default::default(),
-                messages,
-                tokens: None,
-                finish_reason: FinishReason::Length,
-            }];
+            let trajectories = vec![Trajectory { finish_reason: FinishReason::Length, ..Trajectory::of(messages) }];
             Sample::new(Arc::new(task), index, trajectories)
         };
         let (judge, responses) = (Counts::default(), EmptyResponses::default());

@@ -96,6 +96,8 @@ pub(super) struct ReadLine {
     pub(super) sample: u32,
     pub(super) opening: Option<Opening>,
     pub(super) messages: Vec<Message>,
+    #[serde(default)]
+    pub(super) by_agent: Vec<u32>,
     pub(super) answer: Option<String>,
     pub(super) finish_reason: FinishReason,
     tokens: Option<TokenCounts>,

@@ -185,6 +185,7 @@ impl Lines<'_> {
             report: line.report(),
             opening: line.opening,
             messages: line.messages,
+            by_agent: line.by_agent,
             tokens,
             finish_reason: line.finish_reason,
         };

@@ -26,6 +26,7 @@ fn sample() -> Sample {
             opening: None,
             report: Default::default(),
             messages,
+            by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         }
