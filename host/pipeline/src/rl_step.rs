@@ -269,6 +269,7 @@ impl RlRun<'_> {
         let greedy = next.iter_mut().map(|drawn| drawn.greedy.take()).collect();
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let credit = CreditRule::new(config, text);
+        groups.iter().try_for_each(|group| credit.check(step.number, group))?;
         let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
         let experiences = rule.apply(&mut groups);
         let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
