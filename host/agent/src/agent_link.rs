@@ -6,12 +6,14 @@ use crate::episode::{EpisodeError, History};
 use crate::open_conversation::OpenConversation;
 use crate::policy::{Policy, Turn, TurnRequest};
 use crate::progress::EpisodeProgress;
-use crate::tool_set::{Sessions, identified_answer};
+use crate::tool_set::{Answers, Sessions, identified_answer};
 use crate::waits_for::WaitsFor;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{ContentPart, FinishReason, Message, Role, RolloutReport, ToolCall, ToolEnding, ToolUse, Trajectory};
+use gavel_data::{
+    ContentPart, FinishReason, Message, Role, RolloutFault, RolloutReport, ToolCall, ToolEnding, ToolUse, Trajectory,
+};
 use gavel_plugin::{AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
 use gavel_text::{RenderOptions, TextError};
 use serde_json::Value;
@@ -37,6 +39,8 @@ struct State<P: Policy> {
     before: RolloutReport,
     /// The calls that are under way.
     calling: Option<Calling>,
+    /// Why the sample cannot continue, since a tool failed.
+    tool_fault: Option<RolloutFault>,
     /// Whether a turn was refused because a budget of the sample was used up.
     exhausted: bool,
     /// Why the episode cannot continue.
@@ -53,7 +57,16 @@ struct Calling {
 impl<P: Policy> AgentLink<P> {
     pub(crate) fn new(episode: AgentEpisode, policy: Arc<P>, sessions: Sessions, progress: EpisodeProgress) -> Self {
         let (conversations, before) = (Vec::new(), RolloutReport::default());
-        let state = State { conversations, turns: 0, last: None, before, calling: None, exhausted: false, error: None };
+        let state = State {
+            conversations,
+            turns: 0,
+            last: None,
+            before,
+            calling: None,
+            tool_fault: None,
+            exhausted: false,
+            error: None,
+        };
         Self { episode, policy, progress, sessions: tokio::sync::Mutex::new(sessions), state: Mutex::new(state) }
     }
 
@@ -86,6 +99,11 @@ impl<P: Policy> AgentLink<P> {
             first.report.tool_uses.splice(0..0, tool_uses);
         }
         Ok(trajectories)
+    }
+
+    /// Why the sample could not continue, if a tool failed.
+    pub(crate) fn tool_fault(&self) -> Option<RolloutFault> {
+        self.state().tool_fault.clone()
     }
 
     /// The last text of the policy, if the agent has used up a budget of tokens or turns.
@@ -221,7 +239,8 @@ impl<P: Policy> AgentLink<P> {
         Ok(Ok(AgentTurn { message: reply.into_message(), malformed_calls, finish_reason, tokens }))
     }
 
-    async fn answer(&self, calls: &[ToolCall]) -> Result<Vec<Message>, EpisodeError<P::Error>> {
+    /// The answers to these calls; nothing if the sample cannot continue, since a tool failed.
+    async fn answer(&self, calls: &[ToolCall]) -> Result<Option<Vec<Message>>, EpisodeError<P::Error>> {
         let episode = &self.episode;
         self.progress.wait_for(WaitsFor::Tools(calls.iter().map(|call| call.name.clone()).collect()));
         let turn = {
@@ -236,9 +255,11 @@ impl<P: Policy> AgentLink<P> {
         self.progress.wait_for(WaitsFor::Agent);
         let mut state = self.state();
         let seconds = state.calling.take().map_or(0.0, |calling| calling.since.elapsed().as_secs_f64());
-        let (messages, uses) = answered?;
+        let Answers { messages, uses, fault } = answered?;
         state.count_calls(seconds, uses);
-        Ok(messages)
+        let is_over = fault.is_some();
+        state.tool_fault = state.tool_fault.take().or(fault);
+        Ok((!is_over).then_some(messages))
     }
 
     /// Ends the episode if it cannot continue.
@@ -332,7 +353,7 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
     }
 
     fn call(&self, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Message>, EpisodeOver>> {
-        async move { self.or_over(self.answer(&calls).await) }.boxed()
+        async move { self.or_over(self.answer(&calls).await)?.ok_or(EpisodeOver) }.boxed()
     }
 }
 

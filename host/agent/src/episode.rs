@@ -4,7 +4,7 @@ use crate::conversation::Conversation;
 use crate::policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 use crate::progress::EpisodeProgress;
 use crate::row_settings::tool_settings;
-use crate::tool_set::{Sessions, ToolLimits, ToolSet};
+use crate::tool_set::{Answers, Sessions, ToolLimits, ToolSet};
 use crate::waits_for::WaitsFor;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{
@@ -196,8 +196,12 @@ impl<P: Policy> Play<'_, P> {
                 self.report.tool_uses.extend(known.map(cut));
                 return Ok(self.timed_out(RolloutStage::Tools, &limits));
             };
-            let (messages, uses) = answered?;
+            let Answers { messages, uses, fault } = answered?;
             self.report.tool_uses.extend(uses);
+            if fault.is_some() {
+                self.report.error = fault;
+                return Ok(FinishReason::Error);
+            }
             let left = match limits.history {
                 History::Exact => self.append(messages)?,
                 History::Split => self.split(messages, set.definitions())?,

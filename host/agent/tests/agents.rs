@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{Scripted, built, limits, sandbox, task, text, toolbox};
+use common::{Scripted, built, every_failure, limits, sandbox, task, text, toolbox};
 use futures::future::join_all;
-use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, ToolSet, Tools};
-use gavel_data::{FinishReason, Message, Role, RolloutStage, Sample, ToolEnding, ToolUse};
+use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, OnFailedCall, ToolLimits, ToolSet, Tools};
+use gavel_data::{FinishReason, Message, Role, RolloutFaultKind, RolloutStage, Sample, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, Limits, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -186,6 +186,21 @@ fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
         };
         assert!(name == "loop" && *seconds >= 0.04, "{uses:?}");
     }
+}
+
+#[test]
+fn an_agent_is_ended_with_a_tool_that_fails() {
+    let tools = ToolLimits { on_failure: every_failure(OnFailedCall::End), ..limits().tools };
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &[]));
+    let spec = agent(built("guests/acts.wasm"), json!({}));
+    let sample = play_with(spec, &policy, acting("wait"), 1000, EpisodeLimits { tools, ..limits() });
+    let (stage, message, retryable) = fault(&sample);
+    assert_eq!((stage, retryable), (RolloutStage::Tools, false));
+    assert!(message.starts_with("the tool function `loop` used up its cpu: the call was ended: "), "{message}");
+    assert_eq!(reasons(&sample), [FinishReason::Error]);
+    assert_eq!(sample.trajectories[0].fault_kind(), Some(RolloutFaultKind::OutOfBudget));
+    let uses = &sample.trajectories[0].report.tool_uses;
+    assert_eq!(uses.iter().map(|tool_use| tool_use.ending).collect::<Vec<_>>(), [ToolEnding::OutOfBudget]);
 }
 
 #[test]
