@@ -50,7 +50,8 @@ pub(crate) fn place(
             }
         };
         for (credit, bytes) in credits[turn.clone()].iter_mut().zip(pieces) {
-            if bytes.start < *end as usize && bytes.end > *start as usize {
+            // A token without text has no bytes in common with any part.
+            if bytes.start.max(*start as usize) < bytes.end.min(*end as usize) {
                 *credit += value;
             }
         }
