@@ -1,12 +1,10 @@
 //! The rows of a Parquet file as JSON.
 
+use super::parquet_values::Forms;
 use crate::json::Columns;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
-use arrow_json::writer::{LineDelimited, NullableEncoder};
-use arrow_json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
-use arrow_schema::{ArrowError, DataType, FieldRef};
+use arrow_array::RecordBatch;
+use arrow_json::WriterBuilder;
+use arrow_json::writer::LineDelimited;
 use std::sync::Arc;
 
 /// The rows of a batch, with nulls kept. Decimals have all their digits.
@@ -14,7 +12,7 @@ pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
     let mut text = Vec::new();
     let mut writer = WriterBuilder::new()
         .with_explicit_nulls(true)
-        .with_encoder_factory(Arc::new(Floats))
+        .with_encoder_factory(Arc::new(Forms))
         .build::<_, LineDelimited>(&mut text);
     writer.write(batch).and_then(|()| writer.finish()).map_err(|error| error.to_string())?;
     drop(writer);
@@ -24,49 +22,11 @@ pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
         .map_err(|error: serde_json::Error| error.to_string())
 }
 
-/// Writes floats as `serde_json` does, and not as Arrow does (`1.0e10`), so that they match a JSON Lines file that a
-/// program wrote.
-#[derive(Debug)]
-struct Floats;
-
-impl EncoderFactory for Floats {
-    fn make_default_encoder<'a>(
-        &self,
-        _: &'a FieldRef,
-        array: &'a dyn Array,
-        _: &'a EncoderOptions,
-    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
-        let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>(), |half| shortest(half.to_f32()))),
-            DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>(), shortest)),
-            DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>(), |double| double)),
-            _ => return Ok(None),
-        };
-        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
-    }
-}
-
-/// The number with the shortest text that is nearest to `single`: 0.1 for the
-/// single that is nearest to 0.1.
-fn shortest(single: f32) -> f64 {
-    // Rust reads every number that it writes.
-    single.to_string().parse().unwrap_or(f64::NAN)
-}
-
-struct Float<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>, fn(T::Native) -> f64);
-
-impl<T: ArrowPrimitiveType> Encoder for Float<'_, T> {
-    fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
-        // Cannot fail: a vector takes every byte, and a value that is not finite becomes null.
-        let _ = serde_json::to_writer(out, &(self.1)(self.0.value(index)));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::json::Json;
-    use arrow_array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, UInt64Array};
+    use arrow_array::{Array, ArrayRef, Decimal128Array, Float32Array, Float64Array, UInt64Array};
     use arrow_schema::{Field, Schema};
 
     fn rows(columns: Vec<ArrayRef>) -> Vec<String> {
