@@ -150,12 +150,12 @@ fn a_torn_line_is_left_out_counted_and_named() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains("31 samples, 31 verdicts given again: all the same, to the last bit"), "{said}");
-    assert!(said.contains(&format!("  1 line is damaged and left out:\n    {path}, line 5: EOF while ")), "{said}");
+    assert!(said.contains(&format!("  1 line is damaged or out of place:\n    {path}, line 5: EOF while ")), "{said}");
     let output = project.run(&["replay", "runs/run", "--json"]);
     let found = found(&output);
     assert_eq!((&found["damage"]["lines"][0]["line"], &found["different"]), (&json!(5), &json!(0)), "{found}");
     let output = project.run(&["replay", "runs/run", "--params", r#"letter={"pattern":"x"}"#]);
-    assert!(stdout(&output).contains("  1 line is damaged and left out:\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("  1 line is damaged or out of place:\n"), "{}", stdout(&output));
 
     // The group of an update is not complete, so it cannot be judged.
     let short = format!("letter={}", built("guests/shortest.wasm").display());
@@ -178,6 +178,40 @@ fn a_torn_line_is_left_out_counted_and_named() {
     let output = project.run(&["replay", "runs/run", "--step", "1"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains(&format!("{path} is damaged: line 1: EOF while ")), "{}", stderr(&output));
+}
+
+#[test]
+fn a_recording_whose_lines_are_not_those_that_were_written_is_not_the_same() {
+    let project = Project::new();
+    let row = |number| format!("{{\"id\":\"q{number}\",\"response\":\"Answer: {number}\",\"answer\":\"2\"}}\n");
+    let rows: String = (0..6).map(row).collect();
+    project.write("rows.jsonl", &rows);
+    let plugin = built("plugins/exact-answer.wasm").display().to_string();
+    let score = ["score", "--plugin", &plugin, "--params", r#"{"prefix":"Answer:"}"#, "--data", "rows.jsonl"];
+    project.succeed(&[&score[..], &["--out", "out.jsonl", "--record", "kept"]].concat());
+    let path = "kept/trajectories/step-000000.jsonl";
+    let text = std::fs::read_to_string(project.path(path)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let [a, b, c, d, e, f] = &lines[..] else { panic!("{text}") };
+    for (lines, samples, says) in [
+        (&[*a, b, c, d, e, f][..], 6, ""),
+        (&[*a, b, b, c, d, e, f], 6, "line 3: sample 0.1.0 is on line 2 too"),
+        (&[*a, b, c, d, e, f, a], 6, "line 7: sample 0.0.0 is on line 1 too"),
+        (&[*a, b, d, e, f], 5, "line 3: a line before it is missing"),
+        (&[*a, b, c, d, e], 5, "line 5: the lines after it are missing"),
+        (&[*a, b, c, d, f, e], 6, "line 5: a line before it is missing"),
+    ] {
+        project.write(path, &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+        let output = project.run(&["replay", "kept"]);
+        let said = stdout(&output);
+        assert!(said.contains(&format!("{samples} samples, {samples} verdicts given again: all the same")), "{said}");
+        assert_eq!((output.status.code(), said.contains("out of place")), (Some(i32::from(says != "")), says != ""));
+        assert!(says.is_empty() || said.contains(&format!("    {path}, {says}\n")), "{said}");
+        // Scored again, it is named too.
+        let output = project.run(&["score", "--replay", "kept", "--out", "again.jsonl"]);
+        assert_eq!(output.status.code(), Some(i32::from(says != "")), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
 }
 
 #[cfg(feature = "train")]

@@ -32,6 +32,10 @@ pub struct SampleWriter {
     out: BufWriter<WholeFile>,
     path: PathBuf,
     token_ids: bool,
+    /// Lines so far.
+    lines: u64,
+    /// The last of them without its end: only [`finish`](Self::finish) knows that it is the last.
+    held: Vec<u8>,
 }
 
 impl SampleWriter {
@@ -47,7 +51,7 @@ impl SampleWriter {
         let steps = layout::trajectories(run);
         make_folder(&steps).map_err(RunError::io("make the folder", &steps))?;
         let file = WholeFile::create(&path).map_err(RunError::io("write", &path))?;
-        Ok(Self { out: BufWriter::new(file), path, token_ids: false })
+        Ok(Self { out: BufWriter::new(file), path, token_ids: false, lines: 0, held: Vec::new() })
     }
 
     /// Sets whether token ids are written too, if they are known.
@@ -99,11 +103,28 @@ impl SampleWriter {
                 rollout: WrittenReport::of(trajectory),
                 advantage: *advantage,
                 outcome,
+                line: self.lines + 1,
             };
-            serde_json::to_writer(&mut self.out, &line)
-                .map_err(std::io::Error::from)
-                .and_then(|()| self.out.write_all(b"\n"))
-                .map_err(RunError::io("write", &self.path))?;
+            self.write_line(&line).map_err(RunError::io("write", &self.path))?;
+        }
+        Ok(())
+    }
+
+    fn write_line(&mut self, line: &WrittenLine<'_>) -> std::io::Result<()> {
+        self.release(b"}\n")?;
+        serde_json::to_writer(&mut self.held, line)?;
+        // Its closing brace.
+        self.held.pop();
+        self.lines += 1;
+        Ok(())
+    }
+
+    /// Writes the line that is held, with this end.
+    fn release(&mut self, end: &[u8]) -> std::io::Result<()> {
+        if !self.held.is_empty() {
+            self.out.write_all(&self.held)?;
+            self.out.write_all(end)?;
+            self.held.clear();
         }
         Ok(())
     }
@@ -111,8 +132,9 @@ impl SampleWriter {
     /// Gives the file its name and returns the path. The tasks of its samples
     /// are written before it. Until both are synced, a power cut may remove
     /// lines of them: a step does not wait for the disk.
-    pub fn finish(self, tasks: &mut TaskStore) -> Result<PathBuf> {
+    pub fn finish(mut self, tasks: &mut TaskStore) -> Result<PathBuf> {
         tasks.flush()?;
+        self.release(b",\"last\":true}\n").map_err(RunError::io("write", &self.path))?;
         let whole = self.out.into_inner().map_err(std::io::IntoInnerError::into_error);
         match whole.and_then(WholeFile::finish_unsynced) {
             Ok(()) => Ok(self.path),
