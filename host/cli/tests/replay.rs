@@ -288,6 +288,15 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=3"]);
     std::fs::write(project.path("reward.wasm"), another_build(&project.path("reward.wasm"))).unwrap();
     let longer = ["train", "-c", "train.toml", "--resume", "--set", "train.steps=5"];
+    // Without its own copy, the run has only the other component.
+    let component = |step: u64| {
+        lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")))[0]["plugins"]["letter"]["component"]
+            .clone()
+    };
+    let recorded = component(3);
+    let kept = project.path(&format!("runs/run/plugins/{}.wasm", recorded.as_str().unwrap()));
+    let away = kept.with_extension("away");
+    std::fs::rename(&kept, &away).unwrap();
     let output = project.run(&longer);
     assert_eq!(output.status.code(), Some(2));
     for words in [
@@ -298,7 +307,14 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
         assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
     }
     assert_eq!(project.metrics("runs/run").len(), 4);
-    project.succeed(&[&longer[..], &["--allow-changed-plugins"]].concat());
+    // With it, the run continues as if nothing had changed.
+    std::fs::rename(&away, &kept).unwrap();
+    let output = project.succeed(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=4"]);
+    let says = "the reward `letter` continues with the run's own copy of its component (hash ";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    assert_eq!((component(4), project.metrics("runs/run").len()), (recorded.clone(), 5));
+    let output = project.succeed(&[&longer[..], &["--allow-changed-plugins"]].concat());
+    assert!(!stderr(&output).contains(says), "{}", stderr(&output));
     assert_eq!(project.metrics("runs/run").len(), 6);
 
     // Other parameters are another reward too.
@@ -311,11 +327,7 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
     // Each step is replayed with the component of its time.
     let output = project.succeed(&["replay", "runs/run", "--json"]);
     assert_eq!(found(&output)["verdicts"], 5 * 16);
-    let component = |step: u64| {
-        lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")))[0]["plugins"]["letter"]["component"]
-            .clone()
-    };
-    assert_ne!(component(3), component(4));
+    assert_ne!(component(5), recorded);
 }
 
 /// The rows of an output without what depends on the clock.

@@ -55,9 +55,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// A run would continue with changed plugins.
-    #[error(
-        "{0}\nhint: put them back (their components are in the run's folder `plugins`), or continue with these: --resume --allow-changed-plugins"
-    )]
+    #[error("{0}\nhint: put them back, or continue with these: --resume --allow-changed-plugins")]
     ChangedPlugins(RecordingError),
     /// The answers that plugins get from outside cannot be recorded.
     #[error(transparent)]

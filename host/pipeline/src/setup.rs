@@ -12,7 +12,8 @@ use crate::sft_rows::sft_rows;
 use gavel_agent as agent;
 use gavel_data::{Shown, Task};
 use gavel_policy::ModelConfig;
-use gavel_scoring::{Scorer, ScorerConfig};
+use gavel_scoring::recording::KeptComponents;
+use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use gavel_text::{History, RenderOptions, TextModel};
 use gavel_train::SftRow;
 use serde_json::Value;
@@ -31,13 +32,13 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// All ranks call this.
-    pub(crate) fn new<T: TrainTable>(config: &Config<T>, ranks: &Ranks) -> Result<Self> {
+    /// A run that is resumed continues with the components in `kept`. All ranks call this.
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<Self> {
         let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
-        let (scorer, reward_models) = scorer(config, ranks)?;
-        let logic = Logic::load(config, scorer.sandbox())?;
+        let (scorer, reward_models) = scorer(config, kept, ranks)?;
+        let logic = Logic::load(config, kept, scorer.sandbox())?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, logic };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
@@ -86,9 +87,13 @@ impl Setup {
 
 /// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the
 /// reward models by themselves.
-pub(crate) fn scorer<T>(config: &Config<T>, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
-    let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
-    let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
+pub(crate) fn scorer<T>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
+    let plugins = config.reward.iter().map(|reward| {
+        let plugin = reward.plugin(&config.limits);
+        WeightedPlugin { spec: kept.reward(plugin.spec), ..plugin }
+    });
+    let plugins = plugins.collect();
+    let programs = config.exec.iter().map(|(name, table)| kept.program(table.program(name))).collect();
     let (sandbox, chat, limiters) = (config.resources.sandbox(), config.chat.clone(), config.limiter.clone());
     let models = RewardModels::of_rank(&config.reward_model, ranks)?;
     let config = ScorerConfig { sandbox, chat, limiters, reward_models: models.asked(), programs };

@@ -12,14 +12,14 @@ use crate::probe::probe;
 use crate::prompts::Drawable;
 use crate::ranks::Ranks;
 use crate::recorder::Recorder;
-use crate::resume::{find_run, open_folder};
+use crate::resume::{components, find_run, open_folder};
 use crate::setup::Setup;
 use crate::task_stream::TaskStream;
 use crate::trained::Trained;
 use crate::{Start, Summary};
 use gavel_policy::{Model, threads};
 use gavel_runs::{Checkpoints, Metrics};
-use gavel_scoring::recording::Grouping;
+use gavel_scoring::recording::{Grouping, KeptComponents};
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
 use gavel_train::{PairStats, Trainer};
@@ -58,7 +58,7 @@ pub(super) fn run<T: PairMethod>(
     threads::apart(|| {
         let ranks = &Ranks::of(peers, &config.reward_model)?;
         let found = find_run(config, start, ranks)?;
-        let setup = Setup::new(config, ranks)?;
+        let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
@@ -97,7 +97,7 @@ pub(super) fn run<T: PairMethod>(
 
 /// Checks all that such a run would use. The memory is that of each of `ranks` ranks.
 pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &Ranks::alone())?;
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let pairs = Pairs::read(config, &setup)?;
     let probed = probe(config, &setup, &[])?;
     let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
