@@ -16,6 +16,7 @@ import types
 
 import little_pytest
 import prelude
+from signs import SIGNS
 from values import NoForm, decode, encode
 
 # The builtin names that a policy's code may redefine; a test that calls one calls that code.
@@ -277,6 +278,7 @@ def answer(calls, find):
             except NoForm as error:
                 line = {"object": str(error)}
         except Exception as error:
+            SIGNS.escaped(error)
             line = {"raised": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
         sys.__stdout__.write(json.dumps(line) + "\n")
         sys.__stdout__.flush()

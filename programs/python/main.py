@@ -7,6 +7,9 @@ called with them). With `calls`, a list, the results of several calls are wanted
 the form of values.py. Without either the code is a program, which reads stdin. In
 place of `code`, `tests` are tests to run, which checks.py describes.
 
+A job that reports on stderr that it should be repeated, as signs.py describes, is repeated with `repeat`: the ways that
+it reported.
+
 The output of a program goes to stdout. Results go there as lines of JSON, and the output of a function goes to stderr.
 The status is 0 if the code ended well, else 1 with the traceback on stderr.
 
@@ -15,7 +18,9 @@ it replaces, it can only change the output of this child, which is its own
 answer. The expected answer is not in this process.
 """
 
+import ast
 import atexit
+import builtins
 import collections
 import gc
 import io
@@ -25,9 +30,14 @@ import sys
 import traceback
 import types
 
+import prelude  # first: it replaces what other modules import
+
 import checks
-import prelude  # for its side effects
+import wide
+import wordsize
 from componentize_py_types import Err
+from signs import SIGNS, cut
+from threads import SCHEDULER
 from wit_world import exports
 from wit_world.imports import environment
 
@@ -39,6 +49,10 @@ sys.set_int_max_str_digits(0)
 gc.freeze()
 
 
+# How this job is repeated.
+WAYS = set()
+
+
 class Run(exports.Run):
     def run(self) -> None:
         job = json.loads(environment.get_arguments()[1])
@@ -46,6 +60,11 @@ class Run(exports.Run):
         sys.modules["__main__"] = module
         sys.argv = ["main.py"]
         open_streams()
+        SIGNS.watch()
+        WAYS.update(job.pop("repeat", ()))
+        if "wide" in WAYS or "tests" in job:
+            wide.install(prelude.names)
+        SCHEDULER.begins_late = "threads" in WAYS
         try:
             answer = None
             if "function" in job:
@@ -61,18 +80,25 @@ class Run(exports.Run):
             failed = exit.code not in (None, 0) or "code" not in job or len(job) > 1
             if failed:
                 print("exit:", exit.code, file=sys.__stderr__)
-        except BaseException:
+        except BaseException as error:
             failed = True
             sys.__stderr__.write(traceback.format_exc(limit=-8))
+            SIGNS.escaped(error)
+            cut(error)
         else:
             failed = False
+        if not failed:
+            SCHEDULER.finish()
         flush()
         if failed:
+            SIGNS.report(WAYS)
+            flush()
             raise Err(None)
         if answer is not None:
             sys.__stdout__.write(answer + "\n")
         elif "calls" not in job:
             end()
+        SIGNS.report(WAYS)
         flush()
 
 
@@ -111,6 +137,8 @@ WRITERS = (io.TextIOWrapper, io.BufferedWriter)
 def leave(status, now=os._exit):
     """`os._exit` that loses no output."""
     flush()
+    SIGNS.report(WAYS)
+    flush()
     now(status)
 
 
@@ -118,6 +146,10 @@ os._exit = leave
 
 
 def execute(code, module):
+    if "hash" in code and wordsize.asks_hash(ast.parse(code, "main.py")):
+        builtins.hash = wordsize.wide_hash
+    if "wide" in WAYS:
+        code = wide.rewritten(ast.parse(code, "main.py"))
     exec(compile(code, "main.py", "exec"), module.__dict__)
 
 

@@ -5,6 +5,12 @@ those that graders of contests import in front of a solution."""
 import importlib
 import sys
 
+import caching
+import event_loop
+import stand_ins
+import threads
+import wordsize
+
 MODULES = """
 abc argparse array ast base64 binascii bisect builtins calendar cmath codecs collections collections.abc
 contextlib copy copyreg csv dataclasses datetime decimal difflib enum errno fileinput fractions functools gc getpass
@@ -14,11 +20,15 @@ secrets shlex shutil signal statistics string stringprep struct sys tempfile tex
 tokenize token traceback types typing unicodedata unittest urllib.parse uuid warnings weakref zlib zoneinfo
 _strptime _pydecimal _pydatetime _pylong _ast_unparse asyncio concurrent.futures
 encodings.ascii encodings.idna encodings.latin_1 encodings.utf_8 encodings.utf_16 encodings.unicode_escape
-encodings.raw_unicode_escape
+encodings.raw_unicode_escape bdb cmd code colorsys configparser contextvars cProfile dis doctest faulthandler fnmatch
+gettext glob gzip html.parser ipaddress marshal optparse pdb profile pstats sched selectors socket sqlite3 stat subprocess symtable
+tracemalloc urllib.request xml.etree.ElementTree
 """.split()
 
 for name in MODULES:
     importlib.import_module(name)
+for each in (wordsize, caching, threads, event_loop, stand_ins):
+    each.install()
 
 # In the order of verl's prime_code, in which the last definition of a name counts.
 STARS = """

@@ -21,6 +21,7 @@ Each folder below `models/` is a checkpoint as `save_pretrained` writes it, with
                                         scores or values / 2
 """
 
+import json
 import pathlib
 import sys
 
@@ -29,7 +30,7 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoModelForTokenClassification,
 )
-from transformers import GemmaConfig, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import GemmaConfig, LlamaConfig, MinistralConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 FOLDER = pathlib.Path(__file__).parent / "models"
 BATCH, TIME, GREEDY, VARIETY = 3, 40, 200, 12
@@ -41,6 +42,9 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=
               original_max_position_embeddings=32)
 YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=64)
 LINEAR = dict(rope_type="linear", rope_theta=10000.0, factor=2.5)
+# The number outside the rotary settings goes before this one.
+INSIDE = dict(YARN, original_max_position_embeddings=16)
+BY_LAYER = ["full_attention", "sliding_attention", "full_attention"]
 
 # name: (class of the configuration, changes to the sizes, how it is saved)
 MODELS = {
@@ -61,6 +65,11 @@ MODELS = {
     "qwen2-classifier": (Qwen2Config, dict(num_labels=1), {}),
     "llama-classifier": (LlamaConfig, dict(num_labels=3), {}),
     "qwen3-critic": (Qwen3Config, dict(num_labels=1, head_dim=10), dict(critic=True)),
+    "llama-yarn-outside": (LlamaConfig, dict(rope_parameters=YARN, original_max_position_embeddings=64),
+                           dict(edit=dict(rope_parameters=INSIDE))),
+    # transformers takes a Mistral with `layer_types` for a Ministral.
+    "mistral-by-layer": (MinistralConfig, dict(sliding_window=7, num_hidden_layers=3, head_dim=8, layer_types=BY_LAYER),
+                         dict(edit=dict(model_type="mistral", architectures=["MistralForCausalLM"]))),
 }
 
 
@@ -150,10 +159,23 @@ def write(names):
         grads = {f"grad.{key}": weight.grad.clone() for key, weight in model.named_parameters()}
         size = {"max_shard_size": saved["max_shard_size"]} if "max_shard_size" in saved else {}
         model.to(dtype).save_pretrained(folder, **size)
+        edit(folder, saved.get("edit", {}), found, ids, mask)
         save_file(dict(ids=ids, lengths=lengths, **found, **grads), folder / "expected.safetensors")
         generation = folder / "generation_config.json"
         generation.unlink(missing_ok=True)
         print(f"{name}: seed {seed}, smallest margin {margin:.4f}")
+
+
+def edit(folder, keys, found, ids, mask):
+    """Changes keys of config.json, which must not change the model."""
+    if not keys:
+        return
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **keys}, indent=2) + "\n")
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    with torch.no_grad():
+        again = model(input_ids=ids, attention_mask=mask).logits
+    torch.testing.assert_close(again * mask[..., None], found["logits"] * mask[..., None], rtol=1e-5, atol=1e-5)
 
 
 def check(one, other):

@@ -29,6 +29,9 @@ MARK = "<extra_0>"
 HEADERS = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
 TURNS = ["<start_of_turn>", "<end_of_turn>"]
 
+# Ends with the end of a turn, which pads, too.
+ENDS = "{% for message in messages %}{{ '<|' + message.role + '|>' + message.content + '</s>' }}{% endfor %}"
+
 # name: (class of the configuration, changes to the sizes, tokenizer, its further special tokens, chat template)
 MODELS = {
     "qwen2": (Qwen2Config, dict(), "byte_level", [], "qwen2_5"),
@@ -37,6 +40,7 @@ MODELS = {
     "mistral": (MistralConfig, dict(sliding_window=16, head_dim=10), "byte_fallback", [], "mistral_v3"),
     "gemma": (GemmaConfig, dict(head_dim=12, num_key_value_heads=1), "byte_fallback", TURNS, "turns"),
     "qwen2-steps": (Qwen2Config, dict(num_labels=2), "byte_level", [MARK], "qwen2_5"),
+    "qwen2-pad": (Qwen2Config, dict(), "byte_level", ["<|user|>", "<|assistant|>"], ENDS),
 }
 
 # The header that Llama's template writes has the day.
@@ -53,8 +57,10 @@ def tokenizer_of(kind, special, template):
         tokenizer_file=str(HERE / "tokenizer_cases" / kind / "tokenizer.json"),
         bos_token="<s>", eos_token="</s>", unk_token="<unk>",
     )
-    tokenizer.add_special_tokens({"pad_token": "<pad>", "additional_special_tokens": special})
-    tokenizer.chat_template = (HERE / "chat_templates" / f"{template}.jinja").read_text()
+    ends = template == ENDS
+    pad = tokenizer.eos_token if ends else "<pad>"
+    tokenizer.add_special_tokens({"pad_token": pad, "additional_special_tokens": special})
+    tokenizer.chat_template = template if ends else (HERE / "chat_templates" / f"{template}.jinja").read_text()
     return tokenizer
 
 

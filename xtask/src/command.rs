@@ -57,6 +57,12 @@ impl Call {
         self
     }
 
+    /// Removes a variable of its environment.
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
     /// Runs it and returns its standard output, trimmed. Both outputs are kept
     /// for the report of a failure.
     pub fn read(mut self, what: &str) -> Result<String> {

@@ -35,6 +35,7 @@ pub fn run(root: &Path) -> Result<()> {
         binary(&built, &folder)?;
         libraries(&built, &libtorch, &folder.join("lib"))?;
         components(root, &programs, &folder)?;
+        sums(&folder)?;
         pages(root, &folder)?;
         completions(&folder)?;
         licences::write(root, &libtorch, &python, &folder)?;
@@ -124,6 +125,23 @@ fn components(root: &Path, programs: &[String], folder: &Path) -> Result<()> {
         copy(&path, &place.join(name))?;
     }
     Ok(())
+}
+
+/// Writes the list of the components and their hashes, with which `gavel doctor` and `b3sum --check` compare.
+fn sums(folder: &Path) -> Result<()> {
+    let mut lines = Vec::new();
+    for place in ["plugins", "programs"] {
+        for path in
+            entries(&folder.join(place))?.iter().filter(|path| path.extension().is_some_and(|kind| kind == "wasm"))
+        {
+            let component = fs::read(path).map_err(|error| cannot("read", path, &error))?;
+            lines.push(format!("{}  {}\n", blake3::hash(&component), shown(path, folder)));
+        }
+    }
+    // The order of the files.
+    lines.sort_unstable_by(|a, b| a.split(' ').next_back().cmp(&b.split(' ').next_back()));
+    let path = folder.join("B3SUMS");
+    fs::write(&path, lines.concat()).map_err(|error| cannot("write", &path, &error))
 }
 
 /// Copies the contract and the pages of the documentation, so that their links to each other work.

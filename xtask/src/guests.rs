@@ -4,7 +4,7 @@
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::setup::{GUEST_TARGET, cannot};
-use crate::{attacks, programs, python, python_plugins, ui};
+use crate::{attacks, programs, python, python_plugins, rust_plugins, ui};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ pub struct Guests {
     pub folder: &'static str,
 }
 
-const PLUGINS: Guests = Guests { title: "plugins", workspace: "plugins", folder: "target/plugins" };
+/// The folder of the standard plugins and the programs that they run, from the root.
+const SHIPPED: &str = "target/plugins";
 const TEST_GUESTS: Guests = Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" };
 
 /// Builds all of them to `target/plugins/<name>.wasm`,
@@ -36,25 +37,19 @@ pub fn build(root: &Path) -> Result<()> {
 /// Builds the standard plugins and the programs alone, and gives the names of
 /// the programs.
 pub fn build_shipped(root: &Path) -> Result<Vec<String>> {
-    let plugins = root.join(PLUGINS.folder);
-    let mut names = PLUGINS.build(root)?;
+    let folder = root.join(SHIPPED);
+    let mut names = rust_plugins::build(root, &folder)?;
     let environment = python::environment()?;
-    let programs = programs::build(root, &environment, &plugins)?;
+    let programs = programs::build(root, &environment, &folder)?;
     names.extend(programs.iter().cloned());
-    names.append(&mut python_plugins::build(root, &environment, &plugins)?);
-    remove_others(&names, &plugins)?;
+    names.append(&mut python_plugins::build(root, &environment, &folder)?);
+    remove_others(&names, &folder)?;
     Ok(programs.into_iter().collect())
 }
 
 /// Builds only the named standard plugins, which are written in Rust.
 pub fn build_plugins(root: &Path, names: &[&str]) -> Result<()> {
-    ui::loud_step(PLUGINS.title, &format!("building {}", names.join(" and ")), || {
-        let packages: Vec<&str> = names.iter().flat_map(|name| ["--package", name]).collect();
-        let built = PLUGINS.compile(root, &packages)?;
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
-        place(&names, &built, &root.join(PLUGINS.folder))?;
-        Ok(((), format!("{} in {}/", names.len(), PLUGINS.folder)))
-    })
+    rust_plugins::build_named(root, names, &root.join(SHIPPED))
 }
 
 impl Guests {
@@ -82,6 +77,8 @@ impl Guests {
                 .chain(packages.iter().map(Path::new)),
         )
         .within(&root.join(self.workspace))
+        // The flags of the standard plugins, so that crates of both are compiled once.
+        .env(rust_plugins::FLAGS, rust_plugins::flags(root))
         .show(&format!("cannot build the {}", self.title))
         .map_err(|failure| failure.hint("the compiler's message above names the file and the error"))?;
         Ok(built.join(GUEST_TARGET).join("release"))
@@ -89,7 +86,7 @@ impl Guests {
 }
 
 /// The folders of `workspace` that hold a crate.
-fn names(workspace: &Path) -> Result<BTreeSet<String>> {
+pub fn names(workspace: &Path) -> Result<BTreeSet<String>> {
     let entries = fs::read_dir(workspace).map_err(|error| cannot("read", workspace, &error))?;
     let mut names = BTreeSet::new();
     for entry in entries {

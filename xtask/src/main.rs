@@ -15,6 +15,8 @@ mod plot;
 mod programs;
 mod python;
 mod python_plugins;
+mod rebuild;
+mod rust_plugins;
 mod setup;
 mod structure;
 mod suite;
@@ -46,6 +48,8 @@ Commands:
   learning-judges   train the demo model on the exact answer, a reward model and a language model
                     behind a server that fails, and write docs/learning-judges.md
   test              set up, build everything, and run every test
+  rebuild           build some plugins again in another folder and another order, and check
+                    that they are the same to the last byte
   structure         check which crate depends on which, and that no files import each
                     other in a circle
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
@@ -72,6 +76,7 @@ enum Task {
     Learning,
     LearningJudges,
     Test,
+    Rebuild,
     Structure,
     Dist,
     Help,
@@ -114,11 +119,12 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["learning"] => Ok(Task::Learning),
         ["learning-judges"] => Ok(Task::LearningJudges),
         ["test"] => Ok(Task::Test),
+        ["rebuild"] => Ok(Task::Rebuild),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
         [
             "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "learning-judges" | "test"
-            | "structure" | "dist",
+            | "rebuild" | "structure" | "dist",
             rest @ ..,
         ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -139,6 +145,7 @@ fn run(task: Task) -> Result<()> {
         Task::Learning => learning::run(&root),
         Task::LearningJudges => learning_judges::run(&root),
         Task::Test => suite::run(&root),
+        Task::Rebuild => rebuild::check(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),
         Task::Help => {

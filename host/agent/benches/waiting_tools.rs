@@ -7,8 +7,8 @@
 
 use futures::FutureExt;
 use gavel_agent::{
-    Episode, EpisodeLimits, EpisodeProgress, History, LeftOut, PendingTurn, Policy, ToolLimits, ToolSet, Tools, Turn,
-    TurnRequest,
+    Episode, EpisodeLimits, EpisodeProgress, History, LeftOut, OnToolFailure, PendingTurn, Policy, ToolLimits, ToolSet,
+    Tools, Turn, TurnRequest,
 };
 use gavel_data::{FinishReason, Message, Role, Task};
 use gavel_plugin::{ClockGrant, Grants, Limits, PluginSpec, Sandbox, SandboxConfig};
@@ -84,7 +84,12 @@ fn main() {
             ..PluginSpec::new("toolbox", root.join("target/guests/toolbox.wasm"))
         };
         let set = Arc::new(sandbox.handle().block_on(ToolSet::load(&sandbox, vec![spec.into()])).unwrap());
-        let tools = ToolLimits { max_parallel_calls: 1, max_output_tokens: 100, left_out: LeftOut::Middle };
+        let tools = ToolLimits {
+            max_parallel_calls: 1,
+            max_output_tokens: 100,
+            left_out: LeftOut::Middle,
+            on_failure: OnToolFailure::default(),
+        };
         let (deadline, history) = (Duration::from_secs(600), History::Exact);
         let limits = EpisodeLimits { max_turns: 10, deadline, history, tools };
         for round in 0..2 {

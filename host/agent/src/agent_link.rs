@@ -1,20 +1,23 @@
 //! The conversations of an agent, and its tools: the host's side of its imports `policy` and `tools`.
 
 use crate::agent_episode::AgentEpisode;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, PromptOptions};
 use crate::episode::{EpisodeError, History};
 use crate::open_conversation::OpenConversation;
 use crate::policy::{Policy, Turn, TurnRequest};
 use crate::progress::EpisodeProgress;
-use crate::tool_set::{Sessions, identified_answer};
+use crate::tool_set::{Answers, Sessions, identified_answer};
 use crate::waits_for::WaitsFor;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{ContentPart, FinishReason, Message, Role, RolloutReport, ToolCall, ToolEnding, ToolUse, Trajectory};
+use gavel_data::{
+    ContentPart, FinishReason, Message, Role, RolloutFault, RolloutReport, TaskError, ToolCall, ToolEnding, ToolUse,
+    Trajectory,
+};
 use gavel_plugin::{AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
-use gavel_text::{RenderOptions, TextError};
-use serde_json::Value;
+use gavel_text::TextError;
+use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -24,6 +27,8 @@ pub(crate) struct AgentLink<P: Policy> {
     policy: Arc<P>,
     progress: EpisodeProgress,
     sessions: tokio::sync::Mutex<Sessions>,
+    /// The variables of the chat template that the task's row sets.
+    template_kwargs: Arc<Map<String, Value>>,
     state: Mutex<State<P>>,
 }
 
@@ -37,6 +42,8 @@ struct State<P: Policy> {
     before: RolloutReport,
     /// The calls that are under way.
     calling: Option<Calling>,
+    /// Why the sample cannot continue, since a tool failed.
+    tool_fault: Option<RolloutFault>,
     /// Whether a turn was refused because a budget of the sample was used up.
     exhausted: bool,
     /// Why the episode cannot continue.
@@ -51,10 +58,28 @@ struct Calling {
 }
 
 impl<P: Policy> AgentLink<P> {
-    pub(crate) fn new(episode: AgentEpisode, policy: Arc<P>, sessions: Sessions, progress: EpisodeProgress) -> Self {
+    /// # Errors
+    /// The task's row sets variables of the chat template that are none.
+    pub(crate) fn new(
+        episode: AgentEpisode,
+        policy: Arc<P>,
+        sessions: Sessions,
+        progress: EpisodeProgress,
+    ) -> Result<Self, TaskError> {
+        let template_kwargs = Arc::new(episode.task.reference.template_kwargs()?);
         let (conversations, before) = (Vec::new(), RolloutReport::default());
-        let state = State { conversations, turns: 0, last: None, before, calling: None, exhausted: false, error: None };
-        Self { episode, policy, progress, sessions: tokio::sync::Mutex::new(sessions), state: Mutex::new(state) }
+        let state = State {
+            conversations,
+            turns: 0,
+            last: None,
+            before,
+            calling: None,
+            tool_fault: None,
+            exhausted: false,
+            error: None,
+        };
+        let (sessions, state) = (tokio::sync::Mutex::new(sessions), Mutex::new(state));
+        Ok(Self { episode, policy, progress, sessions, template_kwargs, state })
     }
 
     /// The trajectories: the conversations in which the policy wrote or, if there are none, the agent's answer.
@@ -86,6 +111,11 @@ impl<P: Policy> AgentLink<P> {
             first.report.tool_uses.splice(0..0, tool_uses);
         }
         Ok(trajectories)
+    }
+
+    /// Why the sample could not continue, if a tool failed.
+    pub(crate) fn tool_fault(&self) -> Option<RolloutFault> {
+        self.state().tool_fault.clone()
     }
 
     /// The last text of the policy, if the agent has used up a budget of tokens or turns.
@@ -146,7 +176,7 @@ impl<P: Policy> AgentLink<P> {
         let refused = |error: TextError| invalid(&error.to_string());
         let left = match &mut open.conversation {
             None => {
-                let ids = text.prompt_ids_with(&open.pending, &RenderOptions::prompt(&open.functions));
+                let ids = text.prompt_ids_with(&open.pending, &open.options.asking());
                 let ids = ids.map_err(refused)?;
                 let (long, most) = (ids.len(), episode.max_prompt_tokens);
                 if long > most {
@@ -155,7 +185,7 @@ impl<P: Policy> AgentLink<P> {
                 }
                 let prompt = std::mem::take(&mut open.pending);
                 open.prompt_tokens = long;
-                open.conversation = Some(Conversation::new(prompt, ids, open.functions.clone()));
+                open.conversation = Some(Conversation::new(prompt, ids, open.options.clone()));
                 episode.max_tokens
             }
             Some(conversation) => {
@@ -167,7 +197,7 @@ impl<P: Policy> AgentLink<P> {
                     }
                     History::Split => {
                         let all: Vec<Message> = conversation.history().chain(&open.pending).cloned().collect();
-                        let ids = text.prompt_ids_with(&all, &RenderOptions::prompt(&open.functions));
+                        let ids = text.prompt_ids_with(&all, &open.options.asking());
                         let ids = ids.map_err(refused)?;
                         let after = ids.len();
                         (ids, after)
@@ -221,7 +251,8 @@ impl<P: Policy> AgentLink<P> {
         Ok(Ok(AgentTurn { message: reply.into_message(), malformed_calls, finish_reason, tokens }))
     }
 
-    async fn answer(&self, calls: &[ToolCall]) -> Result<Vec<Message>, EpisodeError<P::Error>> {
+    /// The answers to these calls; nothing if the sample cannot continue, since a tool failed.
+    async fn answer(&self, calls: &[ToolCall]) -> Result<Option<Vec<Message>>, EpisodeError<P::Error>> {
         let episode = &self.episode;
         self.progress.wait_for(WaitsFor::Tools(calls.iter().map(|call| call.name.clone()).collect()));
         let turn = {
@@ -236,9 +267,11 @@ impl<P: Policy> AgentLink<P> {
         self.progress.wait_for(WaitsFor::Agent);
         let mut state = self.state();
         let seconds = state.calling.take().map_or(0.0, |calling| calling.since.elapsed().as_secs_f64());
-        let (messages, uses) = answered?;
+        let Answers { messages, uses, fault } = answered?;
         state.count_calls(seconds, uses);
-        Ok(messages)
+        let is_over = fault.is_some();
+        state.tool_fault = state.tool_fault.take().or(fault);
+        Ok((!is_over).then_some(messages))
     }
 
     /// Ends the episode if it cannot continue.
@@ -258,13 +291,14 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
         functions: Vec<ToolFunction>,
     ) -> Result<usize, PolicyRefusal> {
         check_text(&messages)?;
-        let functions: Arc<[Value]> = functions.iter().map(ToolFunction::definition).collect();
+        let functions = functions.iter().map(ToolFunction::definition).collect();
+        let options = PromptOptions { functions, template_kwargs: self.template_kwargs.clone() };
         let (finish_reason, report) = (FinishReason::Stop, RolloutReport::default());
         let (pending, conversation, key) = (messages, None, self.policy.conversation());
         let (prompt_tokens, ended) = (0, Vec::new());
         let open = OpenConversation {
             speaker,
-            functions,
+            options,
             pending,
             conversation,
             prompt_tokens,
@@ -294,7 +328,7 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
         let open = state.conversations.get(conversation).ok_or_else(|| unknown(conversation))?;
         let fork = OpenConversation {
             speaker,
-            functions: open.functions.clone(),
+            options: open.options.clone(),
             pending: open.pending.clone(),
             conversation: open.conversation.as_ref().map(Conversation::fork),
             prompt_tokens: open.prompt_tokens,
@@ -332,7 +366,7 @@ impl<P: Policy> EpisodeLink for AgentLink<P> {
     }
 
     fn call(&self, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Message>, EpisodeOver>> {
-        async move { self.or_over(self.answer(&calls).await) }.boxed()
+        async move { self.or_over(self.answer(&calls).await)?.ok_or(EpisodeOver) }.boxed()
     }
 }
 

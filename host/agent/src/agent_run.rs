@@ -31,23 +31,29 @@ impl AgentEpisode {
         let (agent, seed) = (self.agent.clone(), self.tool_seed);
         let attempt = Arc::new(Sample::new(task.clone(), index, Vec::new()));
         let agent_task = AgentTask { attempt, settings: agent_settings(&task) };
-        let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone()));
+        let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone())?);
         let AgentReport { answer, diagnosis, .. } =
             agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
+        // An agent whose tool failed was ended, whatever it reports.
+        let tool_fault = link.tool_fault();
         // A policy that has used up its turns or tokens is not a failure of the agent.
         let answer = answer.or_else(|outcome| match (&outcome, link.exhausted()) {
             (Outcome::Fault { .. }, Some(said)) => Ok(said),
             _ => Err(outcome),
         });
-        let mut trajectories = link.end(answer.as_deref().ok())?;
-        let failure = answer.as_ref().err().map(|outcome| failure(outcome, diagnosis));
+        let answer = answer.map(|answer| Some(answer).filter(|_| tool_fault.is_none()));
+        let mut trajectories = link.end(answer.as_ref().ok().and_then(Option::as_deref))?;
+        let failure = match tool_fault {
+            Some(fault) => Some((FinishReason::Error, fault)),
+            None => answer.as_ref().err().map(|outcome| failure(outcome, diagnosis)),
+        };
         if let Some((reason, fault)) = failure {
             for trajectory in &mut trajectories {
                 trajectory.finish_reason = reason;
                 trajectory.report.error = Some(fault.clone());
             }
         }
-        Ok(Sample { answer: answer.ok(), ..Sample::new(task, index, trajectories) })
+        Ok(Sample { answer: answer.ok().flatten(), ..Sample::new(task, index, trajectories) })
     }
 }
 

@@ -3,17 +3,35 @@
 use crate::policy::Turn;
 use gavel_data::{FinishReason, Message, Opening, Role, RolloutReport, Tokens, Trajectory};
 use gavel_text::{RenderOptions, Reply, TextError, TextModel};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
+
+/// How the prompts of a conversation are rendered.
+#[derive(Debug, Clone, Default)]
+pub struct PromptOptions {
+    /// The functions that the prompt offers.
+    pub functions: Arc<[Value]>,
+    /// The variables that the task's row sets.
+    pub template_kwargs: Arc<Map<String, Value>>,
+}
+
+impl PromptOptions {
+    /// The options that ask for the assistant's next message.
+    pub fn asking(&self) -> RenderOptions<'_> {
+        let variables = self.template_kwargs.as_ref().clone();
+        RenderOptions { variables, ..RenderOptions::prompt(&self.functions) }
+    }
+}
 
 /// A conversation under way.
 #[derive(Clone)]
 pub struct Conversation {
     /// The messages before the first token that counts as a response.
     prompt: Vec<Message>,
-    /// The functions that the prompt offers.
-    functions: Arc<[Value]>,
+    options: PromptOptions,
     messages: Vec<Message>,
+    /// Those of the assistant's messages that the policy did not write.
+    by_agent: Vec<u32>,
     tokens: Tokens,
     /// The number of tokens at the end that are the policy's last turn.
     last_turn: usize,
@@ -23,9 +41,9 @@ pub struct Conversation {
 
 impl Conversation {
     /// A conversation that begins with the messages of a prompt, whose tokens are `ids`.
-    pub fn new(prompt: Vec<Message>, ids: Vec<u32>, functions: Arc<[Value]>) -> Self {
+    pub fn new(prompt: Vec<Message>, ids: Vec<u32>, options: PromptOptions) -> Self {
         let tokens = Tokens { prompt: ids, ..Tokens::default() };
-        Self { prompt, functions, messages: Vec::new(), tokens, last_turn: 0, calls: 0 }
+        Self { prompt, options, messages: Vec::new(), by_agent: Vec::new(), tokens, last_turn: 0, calls: 0 }
     }
 
     /// A conversation whose prompt is the history of this one: its trajectory begins where the two part.
@@ -33,9 +51,15 @@ impl Conversation {
         Self {
             prompt: [&self.prompt[..], &self.messages].concat(),
             messages: Vec::new(),
+            by_agent: Vec::new(),
             tokens: Tokens { prompt: self.ids(), ..Tokens::default() },
             ..self.clone()
         }
+    }
+
+    /// How its prompts are rendered.
+    pub fn options(&self) -> &PromptOptions {
+        &self.options
     }
 
     /// Whether it began with these messages and nothing else.
@@ -69,7 +93,7 @@ impl Conversation {
     /// Its tokens cannot be decoded.
     pub fn append_turn(&mut self, turn: Turn, text: &TextModel) -> Result<Reply, TextError> {
         let written = text.tokenizer.decode(&turn.ids)?;
-        let reply = text.reply(&turn.ids, written, &self.functions, self.calls)?;
+        let reply = text.reply(&turn.ids, written, &self.options.functions, self.calls)?;
         self.calls += reply.tool_calls.len() + reply.malformed.len();
         self.messages.push(reply.clone().into_message());
         let tokens = &mut self.tokens;
@@ -87,7 +111,7 @@ impl Conversation {
     /// The chat template cannot continue the conversation.
     pub fn continuation(&self, new: &[Message], text: &TextModel) -> Result<Vec<u32>, TextError> {
         let mut history: Vec<Message> = self.history().cloned().collect();
-        let options = RenderOptions::prompt(&self.functions);
+        let options = self.options.asking();
         let Some(last) = history.pop() else { return text.prompt_ids_with(new, &options) };
         let ids = self.ids();
         text.continuation_ids(&history, &last, &ids[ids.len() - self.last_turn..], new, &options)
@@ -95,6 +119,8 @@ impl Conversation {
 
     /// Appends messages of others, whose tokens are `ids`.
     pub fn append(&mut self, new: Vec<Message>, ids: Vec<u32>) {
+        let numbered = (self.messages.len() as u32..).zip(&new);
+        self.by_agent.extend(numbered.filter(|(_, it)| it.role == Role::Assistant).map(|(number, _)| number));
         self.messages.extend(new);
         let tokens = &mut self.tokens;
         let version = tokens.versions.last().copied().unwrap_or_default();
@@ -108,6 +134,7 @@ impl Conversation {
     /// The trajectory of the whole conversation. `speaker` is set if it did not begin with the task's prompt.
     pub fn end(self, speaker: Option<String>, finish_reason: FinishReason, report: RolloutReport) -> Trajectory {
         let opening = speaker.map(|speaker| Opening { speaker, messages: self.prompt });
-        Trajectory { opening, messages: self.messages, tokens: Some(self.tokens.into()), finish_reason, report }
+        let Self { messages, by_agent, tokens, .. } = self;
+        Trajectory { opening, messages, by_agent, tokens: Some(tokens.into()), finish_reason, report }
     }
 }

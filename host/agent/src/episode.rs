@@ -1,18 +1,18 @@
 //! One attempt at a task, from its prompt to a sample.
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, PromptOptions};
 use crate::policy::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 use crate::progress::EpisodeProgress;
 use crate::row_settings::tool_settings;
-use crate::tool_set::{Sessions, ToolLimits, ToolSet};
+use crate::tool_set::{Answers, Sessions, ToolLimits, ToolSet};
 use crate::waits_for::WaitsFor;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{
-    FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, ToolEnding, ToolUse, Trajectory,
+    FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, TaskError, ToolEnding, ToolUse,
+    Trajectory,
 };
-use gavel_text::{RenderOptions, TextError};
+use gavel_text::TextError;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
@@ -80,6 +80,9 @@ pub enum EpisodeError<E> {
     /// The tokenizer or the chat template failed.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// A column of the task's row has a form that is not supported.
+    #[error(transparent)]
+    Row(#[from] TaskError),
     /// The sandbox of the tools was shut down.
     #[error("the sandbox of the tools was shut down")]
     ShutDown,
@@ -109,7 +112,9 @@ impl Episode {
     ) -> Result<Sample, EpisodeError<P::Error>> {
         let (task, index) = (self.task.clone(), self.index);
         let functions = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| tools.set.definitions());
-        let conversation = Conversation::new(task.prompt.clone(), self.prompt.clone(), functions);
+        let template_kwargs = Arc::new(task.reference.template_kwargs()?);
+        let options = PromptOptions { functions, template_kwargs };
+        let conversation = Conversation::new(task.prompt.clone(), self.prompt.clone(), options);
         let report = RolloutReport::default();
         let (ended, sessions) = (Vec::new(), None);
         let mut play = Play { episode: self, policy, progress, ended, conversation, report, sessions };
@@ -196,11 +201,15 @@ impl<P: Policy> Play<'_, P> {
                 self.report.tool_uses.extend(known.map(cut));
                 return Ok(self.timed_out(RolloutStage::Tools, &limits));
             };
-            let (messages, uses) = answered?;
+            let Answers { messages, uses, fault } = answered?;
             self.report.tool_uses.extend(uses);
+            if fault.is_some() {
+                self.report.error = fault;
+                return Ok(FinishReason::Error);
+            }
             let left = match limits.history {
                 History::Exact => self.append(messages)?,
-                History::Split => self.split(messages, set.definitions())?,
+                History::Split => self.split(messages)?,
             };
             if left == 0 {
                 return Ok(FinishReason::Length);
@@ -222,13 +231,14 @@ impl<P: Policy> Play<'_, P> {
 
     /// Begins a conversation with all messages so far and these, and gives how many tokens are left; 0 if the messages
     /// do not fit.
-    fn split(&mut self, messages: Vec<Message>, functions: Arc<[Value]>) -> Result<usize, TextError> {
+    fn split(&mut self, messages: Vec<Message>) -> Result<usize, TextError> {
         let history: Vec<Message> = self.conversation.history().cloned().chain(messages).collect();
-        let ids = self.policy.text().prompt_ids_with(&history, &RenderOptions::prompt(&functions))?;
+        let options = self.conversation.options().clone();
+        let ids = self.policy.text().prompt_ids_with(&history, &options.asking())?;
         let grown = ids.len().saturating_sub(self.episode.prompt.len());
         let left = self.episode.max_tokens.saturating_sub(grown);
         if left > 0 {
-            let next = Conversation::new(history, ids, functions);
+            let next = Conversation::new(history, ids, options);
             let speaker = (!self.ended.is_empty()).then(String::new);
             let ended = std::mem::replace(&mut self.conversation, next);
             self.ended.push(ended.end(speaker, FinishReason::Stop, std::mem::take(&mut self.report)));

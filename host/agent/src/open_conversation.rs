@@ -1,15 +1,13 @@
 //! A conversation of an agent: the messages since the policy's last turn, and the trajectories of earlier turns.
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, PromptOptions};
 use crate::policy::ConversationKey;
 use gavel_data::{FinishReason, Message, RolloutReport, Trajectory};
-use serde_json::Value;
-use std::sync::Arc;
 
 /// A conversation of an agent.
 pub(crate) struct OpenConversation {
     pub(crate) speaker: String,
-    pub(crate) functions: Arc<[Value]>,
+    pub(crate) options: PromptOptions,
     /// Messages since the last turn, or since the beginning.
     pub(crate) pending: Vec<Message>,
     /// Absent before the first turn.
@@ -33,7 +31,7 @@ impl OpenConversation {
     pub(crate) fn split(&mut self, prompt: &[Message], pending: Vec<Message>, ids: Vec<u32>) {
         let Some(before) = self.conversation.take() else { return };
         let all = before.history().cloned().chain(pending).collect();
-        self.conversation = Some(Conversation::new(all, ids, self.functions.clone()));
+        self.conversation = Some(Conversation::new(all, ids, self.options.clone()));
         let report = std::mem::take(&mut self.report);
         self.ended.extend(trajectory(before, &self.speaker, prompt, FinishReason::Stop, report));
     }

@@ -1,12 +1,13 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
-use crate::mcp::{McpAnswer, McpError, McpServer};
+use crate::mcp::{McpError, McpServer};
 use crate::row_settings::object;
 use crate::run_tool::{RunSession, RunTool, ToolSource};
+use crate::tool_failure::{CallResult, OnToolFailure};
 use crate::tool_output::{self, LeftOut};
 use futures::future::join_all;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Columns, Json, Message, Role, ToolCall, ToolEnding, ToolUse};
+use gavel_data::{Columns, Json, Message, Outcome, Role, RolloutFault, ToolCall, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, LoadError, OutsideWaits, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport};
 use gavel_text::{MalformedCall, TextError, TextModel};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,8 @@ pub struct ToolLimits {
     pub max_output_tokens: usize,
     /// Which part of a longer answer is left out.
     pub left_out: LeftOut,
+    /// What becomes of a sample whose tool fails.
+    pub on_failure: OnToolFailure,
 }
 
 /// The tools of a run.
@@ -177,22 +180,38 @@ struct Call<'a> {
     seed: u64,
 }
 
-/// A text for the policy, and how the call ended.
+/// The result of a call, and how long it took.
 struct Answer {
-    text: String,
-    ending: ToolEnding,
+    result: CallResult,
     seconds: f64,
 }
 
-async fn timed(call: impl Future<Output = (String, ToolEnding)>) -> Answer {
+/// The answers to the calls of a turn.
+pub(crate) struct Answers {
+    /// A message for each call, in the order of the calls.
+    pub(crate) messages: Vec<Message>,
+    /// A report for each call, in the same order.
+    pub(crate) uses: Vec<ToolUse>,
+    /// Why the sample cannot continue, if a tool failed.
+    pub(crate) fault: Option<RolloutFault>,
+}
+
+async fn timed(call: impl Future<Output = CallResult>) -> Answer {
     let start = Instant::now();
-    let (text, ending) = call.await;
-    Answer { text, ending, seconds: start.elapsed().as_secs_f64() }
+    let result = call.await;
+    Answer { result, seconds: start.elapsed().as_secs_f64() }
+}
+
+fn result(report: &ToolReport) -> CallResult {
+    let budget = match &report.answer {
+        Err(Outcome::OutOfBudget { which, .. }) => Some(*which),
+        _ => None,
+    };
+    CallResult { text: report.text(), ending: report.ending(), budget }
 }
 
 impl Sessions {
-    /// Answers the calls of a turn, including those that could not be read: a message and a report for each, in the
-    /// order of the calls. `turn` counts from 0.
+    /// Answers the calls of a turn, including those that could not be read. `turn` counts from 0.
     pub(crate) async fn answer(
         &mut self,
         tool_calls: &[ToolCall],
@@ -200,7 +219,7 @@ impl Sessions {
         turn: u32,
         limits: &ToolLimits,
         text: &TextModel,
-    ) -> Result<(Vec<Message>, Vec<ToolUse>), TextError> {
+    ) -> Result<Answers, TextError> {
         let mut answers: Vec<Option<Answer>> = Vec::new();
         answers.resize_with(tool_calls.len(), || None);
         let mut by_tool: Vec<Vec<Call<'_>>> = Vec::new();
@@ -215,8 +234,7 @@ impl Sessions {
                     });
                 }
                 Err(what) => {
-                    let report = ToolReport::called_wrongly(what);
-                    answers[place] = Some(Answer { text: report.text(), ending: report.ending(), seconds: 0.0 });
+                    answers[place] = Some(Answer { result: result(&ToolReport::called_wrongly(what)), seconds: 0.0 });
                 }
             }
             self.calls += 1;
@@ -227,21 +245,14 @@ impl Sessions {
             RunSession::Component(session) => {
                 let mut answered = Vec::with_capacity(calls.len());
                 for Call { place, call, seed } in calls {
-                    let answer = timed(async {
-                        let report = session.call(&call.name, &call.arguments, seed).await;
-                        (report.text(), report.ending())
-                    });
-                    answered.push((place, answer.await));
+                    let call = async { result(&session.call(&call.name, &call.arguments, seed).await) };
+                    answered.push((place, timed(call).await));
                 }
                 answered
             }
             RunSession::Mcp(server, waits) => {
                 let calls = calls.into_iter().map(async |Call { place, call, .. }| {
-                    let answer = timed(async {
-                        let McpAnswer { text, ending } = server.call(&call.name, &call.arguments, waits).await;
-                        (text, ending)
-                    });
-                    (place, answer.await)
+                    (place, timed(server.call(&call.name, &call.arguments, waits)).await)
                 });
                 join_all(calls).await
             }
@@ -249,9 +260,11 @@ impl Sessions {
         for (place, answer) in join_all(working).await.into_iter().flatten() {
             answers[place] = Some(answer);
         }
-        let (mut messages, mut uses) = (Vec::new(), Vec::new());
+        let (mut messages, mut uses, mut fault) = (Vec::new(), Vec::new(), None);
         for (call, answer) in tool_calls.iter().zip(answers) {
-            let Some(Answer { text: answer, ending, seconds }) = answer else { continue };
+            let Some(Answer { result, seconds }) = answer else { continue };
+            fault = fault.or_else(|| limits.on_failure.fault(&call.name, &result));
+            let CallResult { text: answer, ending, .. } = result;
             let answer = tool_output::cut(answer, limits.max_output_tokens, limits.left_out, &text.tokenizer)?;
             let (id, name) = (Some(call.id.clone()), Some(call.name.clone()));
             let is_known = self.set.has(&call.name);
@@ -263,7 +276,7 @@ impl Sessions {
             messages.push(identified_answer(Message::new(Role::Tool, report.text()), turn as usize, number));
             uses.push(ToolUse { name: None, ending: ToolEnding::CalledWrongly, turn, seconds: 0.0 });
         }
-        Ok((messages, uses))
+        Ok(Answers { messages, uses, fault })
     }
 
     /// The number of the tool that a call is for; the error is for the policy.

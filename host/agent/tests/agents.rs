@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{Scripted, built, limits, sandbox, task, text, toolbox};
+use common::{Scripted, built, every_failure, limits, sandbox, task, text, toolbox};
 use futures::future::join_all;
-use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, ToolSet, Tools};
-use gavel_data::{FinishReason, Message, Role, RolloutStage, Sample, ToolEnding, ToolUse};
+use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, OnFailedCall, ToolLimits, ToolSet, Tools};
+use gavel_data::{FinishReason, Message, Role, RolloutFaultKind, RolloutStage, Sample, ToolEnding, ToolUse};
 use gavel_plugin::{Agent, Limits, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -176,6 +176,25 @@ fn calls_of_a_loop(policy_writes: bool, deadline: Duration, cpu: Duration) -> Ve
 }
 
 #[test]
+fn the_variables_of_a_row_hold_in_every_conversation() {
+    for (act, turns, history) in [
+        ("fork", &["First.", "Left!", "Right!"][..], History::Exact),
+        ("fork", &["First.", "Left!", "Right!"], History::Split),
+        ("turns", &["One.", "Two.", "Three.", "Four."], History::Exact),
+    ] {
+        let policy = Arc::new(Scripted::new(text("qwen3"), turns));
+        let mut row = acting(act);
+        row["chat_template_kwargs"] = json!({"enable_thinking": false});
+        let spec = agent(built("guests/acts.wasm"), json!({}));
+        play_with(spec, &policy, row, 1000, EpisodeLimits { history, ..limits() });
+        for turn in 0..turns.len() {
+            let saw = policy.saw(turn);
+            assert!(saw.ends_with("<|im_start|>assistant\n<think>\n\n</think>\n\n"), "{act}, {turn}: {saw:?}");
+        }
+    }
+}
+
+#[test]
 fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
     let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
     // A call before the policy writes, such as a search for its prompt, and a call that takes all of the sample's time.
@@ -186,6 +205,21 @@ fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
         };
         assert!(name == "loop" && *seconds >= 0.04, "{uses:?}");
     }
+}
+
+#[test]
+fn an_agent_is_ended_with_a_tool_that_fails() {
+    let tools = ToolLimits { on_failure: every_failure(OnFailedCall::End), ..limits().tools };
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &[]));
+    let spec = agent(built("guests/acts.wasm"), json!({}));
+    let sample = play_with(spec, &policy, acting("wait"), 1000, EpisodeLimits { tools, ..limits() });
+    let (stage, message, retryable) = fault(&sample);
+    assert_eq!((stage, retryable), (RolloutStage::Tools, false));
+    assert!(message.starts_with("the tool function `loop` used up its cpu: the call was ended: "), "{message}");
+    assert_eq!(reasons(&sample), [FinishReason::Error]);
+    assert_eq!(sample.trajectories[0].fault_kind(), Some(RolloutFaultKind::OutOfBudget));
+    let uses = &sample.trajectories[0].report.tool_uses;
+    assert_eq!(uses.iter().map(|tool_use| tool_use.ending).collect::<Vec<_>>(), [ToolEnding::OutOfBudget]);
 }
 
 #[test]

@@ -48,6 +48,21 @@ fn endings(trajectory: &Trajectory) -> Vec<(Option<&str>, ToolEnding)> {
 }
 
 #[test]
+fn the_variables_of_a_row_hold_in_every_turn() {
+    let asking = "<|im_start|>assistant\n";
+    for (kwargs, ending) in [(json!({}), ""), (json!({"enable_thinking": false}), "<think>\n\n</think>\n\n")] {
+        for history in [History::Exact, History::Split] {
+            let policy = Scripted::new(text("qwen3"), &[&call("add", &json!({"by": 2})), "It is 2."]);
+            let row = json!({"prompt": "Add.", "chat_template_kwargs": kwargs});
+            let limits = EpisodeLimits { history, ..limits() };
+            play_with(&sandbox(), &policy, row, limits, 100_000);
+            let second = policy.saw(1);
+            assert!(second.ends_with(&format!("</tool_response><|im_end|>\n{asking}{ending}")), "{second:?}");
+        }
+    }
+}
+
+#[test]
 fn calls_are_answered_until_a_turn_has_none() {
     let add = |by: i64| call("add", &json!({"by": by}));
     let policy =

@@ -198,4 +198,6 @@ fn what_an_agent_puts_into_the_policys_mouth_is_not_learned() {
     // The system's, the prompt, a turn, three messages, a turn.
     assert_eq!(turns_begun(trajectory, &policy), 7);
     assert!(policy.saw(1).contains("I said so."));
+    assert_eq!((trajectory.messages[2].text().as_str(), &trajectory.by_agent[..]), ("I said so.", &[2][..]));
+    assert_eq!(trajectory.replies().map(|(number, _)| number).collect::<Vec<_>>(), [0, 4]);
 }

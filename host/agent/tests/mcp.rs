@@ -30,7 +30,8 @@ const HOSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_hostile.py
 /// A server; starting Python takes seconds on a busy machine.
 fn server(source: McpSource) -> McpSpec {
     let (timeout, output) = (Duration::from_secs(60), 64 << 10);
-    McpSpec { name: "server".into(), source, api_key_env: None, env: Vec::new(), timeout, output, limit: None }
+    let (api_key_env, env, limit, retries) = (None, Vec::new(), None, 5);
+    McpSpec { name: "server".into(), source, api_key_env, env, timeout, output, limit, retries }
 }
 
 fn program(sdk: &str, what: &str) -> McpSpec {

@@ -1,5 +1,7 @@
 //! `gavel doctor`
 
+mod release;
+
 use crate::terminal::outln;
 use anyhow::Result;
 use clap::Args;
@@ -23,6 +25,8 @@ enum Finding {
     Ok(String),
     /// It is not there: why, and what to do.
     Missing(String, String),
+    /// It is not what it should be: why, and what to do.
+    Changed(String, String),
     /// Without it nothing works: why, and what to do.
     Broken(String, String),
 }
@@ -33,6 +37,7 @@ pub fn run(_: DoctorArgs) -> Result<ExitCode> {
         let (state, found, to_do) = match finding {
             Finding::Ok(found) => ("ok", found, None),
             Finding::Missing(found, to_do) => ("missing", found, Some(to_do)),
+            Finding::Changed(found, to_do) => ("changed", found, Some(to_do)),
             Finding::Broken(found, to_do) => {
                 is_broken = true;
                 ("broken", found, Some(to_do))
@@ -46,6 +51,9 @@ pub fn run(_: DoctorArgs) -> Result<ExitCode> {
     outln!("gavel {}", env!("CARGO_PKG_VERSION"));
     print("sandbox", sandbox());
     print("cache of compiled plugins", cache());
+    if let Some(finding) = release::components() {
+        print("standard plugins", finding);
+    }
     for (what, finding) in training() {
         print(what, finding);
     }

@@ -28,6 +28,8 @@ mod report;
 mod score;
 #[cfg(feature = "train")]
 mod serve;
+#[cfg(feature = "train")]
+mod shown_rows;
 mod table;
 mod terminal;
 #[cfg(feature = "train")]

@@ -2,10 +2,11 @@
 
 use crate::component::component;
 use crate::environment::prepare_one_team;
+use crate::shown_rows::print_rows;
 use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
-use gavel_data::OutcomeKind;
+use gavel_data::{CausedBy, OutcomeKind};
 use gavel_pipeline::config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
 use gavel_torch::peers::{Peers, Rendezvous};
@@ -32,7 +33,7 @@ pub struct TrainArgs {
 
 /// Fine-tune a policy on the responses of a dataset.
 #[derive(Args)]
-#[command(after_help = "Example:\n  gavel sft -c sft.toml --set seed=2")]
+#[command(after_help = "Examples:\n  gavel sft -c sft.toml --set seed=2\n  gavel sft -c sft.toml --show 3")]
 pub struct SftArgs {
     #[command(flatten)]
     run: RunArgs,
@@ -50,7 +51,7 @@ pub struct RewardModelArgs {
 
 /// Train a policy on pairs of responses with DPO, without a reward model.
 #[derive(Args)]
-#[command(after_help = "Example:\n  gavel dpo -c dpo.toml --set train.beta=0.05")]
+#[command(after_help = "Examples:\n  gavel dpo -c dpo.toml --set train.beta=0.05\n  gavel dpo -c dpo.toml --show 3")]
 pub struct DpoArgs {
     #[command(flatten)]
     run: RunArgs,
@@ -76,7 +77,10 @@ struct RunArgs {
     /// Print the memory of each of N ranks, instead of the memory of one process.
     #[arg(long, value_name = "N", requires = "dry_run", default_value_t = NonZeroUsize::MIN, hide_default_value = true)]
     ranks: NonZeroUsize,
-    /// Print the summary as JSON on stdout.
+    /// Print the first N rows as the model reads them, with what it learns of them marked, and start nothing.
+    #[arg(long, value_name = "N", conflicts_with_all = ["resuming", "dry_run"])]
+    show: Option<NonZeroUsize>,
+    /// Print the summary, or the rows of --show, as JSON on stdout.
     #[arg(long)]
     json: bool,
 }
@@ -134,6 +138,9 @@ impl ConfigArgs {
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
     let TrainArgs { run } = args;
     let config = run.config.read::<RlTable>(&run.config.settings)?;
+    if let Some(count) = run.show {
+        return print_rows(&gavel_pipeline::show_train(&config, count)?, run.json);
+    }
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_train(&config, run.ranks.get())?);
     }
@@ -143,6 +150,9 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
     let SftArgs { run } = args;
     let config = run.config.read::<SftTable>(&run.config.settings)?;
+    if let Some(count) = run.show {
+        return print_rows(&gavel_pipeline::show_sft(&config, count)?, run.json);
+    }
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_sft(&config, run.ranks.get())?);
     }
@@ -152,6 +162,9 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
 pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
     let RewardModelArgs { run } = args;
     let config = run.config.read::<RewardModelTrainTable>(&run.config.settings)?;
+    if let Some(count) = run.show {
+        return print_rows(&gavel_pipeline::show_reward_model(&config, count)?, run.json);
+    }
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config, run.ranks.get())?);
     }
@@ -161,6 +174,9 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
 pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
     let DpoArgs { run } = args;
     let config = run.config.read::<DpoTable>(&run.config.settings)?;
+    if let Some(count) = run.show {
+        return print_rows(&gavel_pipeline::show_dpo(&config, count)?, run.json);
+    }
     if run.dry_run {
         return print_dry_run(&gavel_pipeline::dry_run_dpo(&config, run.ranks.get())?);
     }
@@ -207,7 +223,11 @@ fn counted(counts: &BTreeMap<String, u64>) -> String {
         let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
         Some(format!("{count} {}{details}", kind.as_str()))
     });
-    listed.collect::<Vec<_>>().join(", ")
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    match counts.get(&format!("caused-by/{}", CausedBy::Response.as_str())) {
+        Some(caused) => format!("{listed}; {caused} without a score because of the response"),
+        None => listed,
+    }
 }
 
 fn print_summary(summary: &Summary, json: bool) -> Result<()> {

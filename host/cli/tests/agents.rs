@@ -48,7 +48,7 @@ fn every_conversation_of_an_agent_is_a_trajectory_that_is_learned_from() {
 }
 
 #[test]
-fn another_agent_does_not_continue_a_run() {
+fn a_run_continues_with_its_own_agent() {
     let project = Project::new();
     let agent = project.path("agent.wasm");
     std::fs::copy(built("plugins/debate.wasm"), &agent).unwrap();
@@ -63,10 +63,18 @@ fn another_agent_does_not_continue_a_run() {
     std::fs::write(&agent, [&bytes[..], &[0, 2, 1, b'x']].concat()).unwrap();
     let output = resume();
     let said = stderr(&output);
-    assert!(!output.status.success() && said.contains("the agent has another component (debate"), "{said}");
-    std::fs::write(&agent, bytes).unwrap();
-    let output = resume();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let says = "the agent continues with the run's own copy of its component (hash ";
+    assert!(output.status.success() && said.contains(says), "{said}");
+    // Without that copy it would be another agent.
+    for kept in std::fs::read_dir(project.path("runs/run/plugins")).unwrap() {
+        let kept = kept.unwrap().path();
+        if std::fs::read(&kept).unwrap() == bytes {
+            std::fs::remove_file(kept).unwrap();
+        }
+    }
+    let arguments = [&debate(&settings("train.steps=3"))[..], &["--resume".to_owned()]].concat();
+    let said = stderr(&project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()));
+    assert!(said.contains("the agent has another component (debate"), "{said}");
 }
 
 #[test]
@@ -96,6 +104,10 @@ fn the_reward_reaches_the_last_trajectory_alone_if_the_run_says_so() {
     let metrics = project.metrics("runs/run");
     let (trained, response) = (&metrics[1]["tokens/trained"], &metrics[1]["tokens/response"]);
     assert!(trained.as_f64().unwrap() < 0.8 * response.as_f64().unwrap(), "{metrics:?}");
+    let trajectories = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    let (last, others): (Vec<_>, Vec<_>) = trajectories.iter().partition(|line| line["trajectory"] == 1);
+    assert!(last.iter().any(|line| line["advantage"].is_number()), "{last:?}");
+    assert!(others.len() == 16 && others.iter().all(|line| line["advantage"].is_null()), "{others:?}");
 }
 
 #[test]

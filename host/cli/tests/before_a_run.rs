@@ -8,6 +8,7 @@ mod project;
 
 use judge::Judge;
 use project::{Project, stderr};
+use serde_json::{Value, json};
 
 const TRAIN: [&str; 5] = ["train", "-c", "train.toml", "--set", "train.steps=1"];
 
@@ -100,4 +101,94 @@ fn a_folder_that_cannot_be_written_is_found() {
     let project = Project::new();
     let error = refused(&project, &["log.dir=train.jsonl/runs"]);
     assert!(error.contains("cannot make a folder in ") && error.contains("train.jsonl: "), "{error}");
+}
+
+/// Opens a thought in the prompt, and reads what is said after it.
+const THINKS: &str = "{% for message in messages %}{{ message.role }}:{{ message.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}assistant:{{ '' if quiet else '<think>\\n' }}{% endif %}";
+
+/// What `--show` prints of the first rows.
+fn shown(project: &Project, command: &str, more: &[&str]) -> String {
+    let config = match command {
+        "train" => "train.toml",
+        "sft" => "sft.toml",
+        _ => "pairs.toml",
+    };
+    let template = ["--set", "model.chat_template=thinks.jinja"];
+    let output = project.succeed(&[&[command, "-c", config][..], &template, more].concat());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn rows_are_shown_as_the_model_reads_them() {
+    let project = Project::new();
+    project.write("thinks.jinja", THINKS);
+    let rows = [
+        json!({"prompt": "a\nb", "response": "<think>\nc\n</think>\n\nd", "chosen": "c</think>e", "rejected": "c</think>f"}),
+        json!({"prompt": "g", "response": "h", "chosen": "i", "rejected": "j", "chat_template_kwargs": {"quiet": true}}),
+        json!({"prompt": "not shown", "response": "k", "chosen": "k", "rejected": "k"}),
+    ];
+    project.write("train.jsonl", &rows.map(|row| format!("{row}\n")).concat());
+    let train = project.read("sft.toml");
+    let (head, tail) = (train.find("[rollout]").unwrap(), train.find("[checkpoint]").unwrap());
+    project.write(
+        "pairs.toml",
+        &format!("{}{}", &train[..head], &train[tail..]).replace("validation.jsonl", "train.jsonl"),
+    );
+
+    let first = "  user:a\n  b<|im_end|>assistant:<think>\n";
+    let second = "  user:g<|im_end|>assistant:\n";
+    let title = |place: &str, counts: &str| format!("== train.jsonl, {place}: {counts}\n");
+    let expected = [
+        title("line 1", "27 tokens read, 14 learned"),
+        format!("{first}> c\n> </think>\n> \n> d<|im_end|>\n"),
+        title("line 2", "17 tokens read, 2 learned"),
+        format!("{second}>…h<|im_end|>\n"),
+    ];
+    assert_eq!(shown(&project, "sft", &["--show", "2"]), expected.concat());
+    let expected = [
+        title("line 1", "27 tokens read, then the policy writes"),
+        format!("{first}> \n"),
+        title("line 2", "17 tokens read, then the policy writes"),
+        format!("{second}>…\n"),
+    ];
+    assert_eq!(shown(&project, "train", &["--show", "2"]), expected.concat());
+    let expected = [
+        title("line 1, chosen", "27 tokens read, 11 learned"),
+        format!("{first}> c</think>e<|im_end|>\n"),
+        title("line 1, rejected", "27 tokens read, 11 learned"),
+        format!("{first}> c</think>f<|im_end|>\n"),
+    ];
+    assert_eq!(shown(&project, "dpo", &["--show", "1"]), expected.concat());
+    let expected = [
+        title("line 1, chosen", "30 tokens read"),
+        "  user:a\n  b<|im_end|>assistant:c</think>e<|im_end|>\n".into(),
+        title("line 1, rejected", "30 tokens read"),
+        "  user:a\n  b<|im_end|>assistant:c</think>f<|im_end|>\n".into(),
+    ];
+    assert_eq!(shown(&project, "reward-model", &["--show", "1"]), expected.concat());
+
+    let lines: Vec<Value> = shown(&project, "sft", &["--show", "9", "--json"])
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let parts = json!([
+        {"text": "user:g<|im_end|>assistant:", "tokens": 17, "learned": false},
+        {"text": "h<|im_end|>", "tokens": 2, "learned": true},
+    ]);
+    assert_eq!((lines.len(), &lines[1]), (3, &json!({"row": "train.jsonl, line 2", "name": null, "parts": parts})));
+    assert!(!project.path("runs").exists());
+    let output = project.run(&["sft", "-c", "sft.toml", "--show", "1", "--dry-run"]);
+    assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+}
+
+#[test]
+fn variables_that_are_none_are_refused_with_their_place() {
+    let project = Project::new();
+    let row = json!({"prompt": "a", "response": "b", "chat_template_kwargs": {"add_generation_prompt": false}});
+    project.write("train.jsonl", &format!("{row}\n"));
+    let said = "error: train.jsonl, line 1: `chat_template_kwargs` must be an object with variables of the chat template, or its JSON text: `add_generation_prompt` is not a variable of the chat template that can be set";
+    let error = refused(&project, &[]);
+    assert!(error.starts_with(said), "{error}");
+    let error = refused(&project, &["model.chat_template_kwargs={ messages = [] }"]);
+    assert!(error.contains("model.chat_template_kwargs: `messages` is not a variable of the chat template"), "{error}");
 }

@@ -46,6 +46,39 @@ fn what_is_missing_is_named_with_what_to_do() {
 }
 
 #[test]
+fn the_plugins_of_a_release_are_compared_with_its_list() {
+    // Of the same file system as the binary, so that it need not be copied.
+    let release = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = |name: &str| release.path().join(name);
+    for folder in ["bin", "plugins", "programs"] {
+        std::fs::create_dir(path(folder)).unwrap();
+    }
+    std::fs::hard_link(env!("CARGO_BIN_EXE_gavel"), path("bin/gavel")).unwrap();
+    let doctor = || {
+        let output = std::process::Command::new(path("bin/gavel")).arg("doctor").output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(!doctor().contains("standard plugins"));
+    for component in ["plugins/math.wasm", "programs/python.wasm"] {
+        std::fs::write(path(component), "a").unwrap();
+    }
+    // BLAKE3 of `a`.
+    let hash = "17762fddd969a453925d65717ac3eea21320b66b54342fde15128d6caf21215f";
+    std::fs::write(path("B3SUMS"), format!("{hash}  plugins/math.wasm\n{hash}  programs/python.wasm\n")).unwrap();
+    let printed = doctor();
+    let found = about(&printed, "standard plugins");
+    assert_eq!(found, ["ok       standard plugins           2 components, as released"]);
+    std::fs::write(path("plugins/math.wasm"), "b").unwrap();
+    std::fs::remove_file(path("programs/python.wasm")).unwrap();
+    let printed = doctor();
+    let found = about(&printed, "standard plugins");
+    let says = "2 of 2 components are gone or not those of the release: plugins/math.wasm, programs/python.wasm";
+    assert_eq!(found[0], format!("changed  standard plugins           {says}"));
+    assert!(found[1].ends_with("-> unpack the archive again"), "{printed}");
+}
+
+#[test]
 fn a_cache_that_cannot_be_used_says_why() {
     let project = Project::empty();
     project.write("taken", "");

@@ -206,10 +206,13 @@ fn a_served_checkpoint_answers_as_the_checkpoint_does() {
 fn an_endpoint_is_asked_as_the_configuration_says() {
     let server = Server::start([StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS]);
     let chat = format!(
-        "[chat.judged]\nbase_url = {:?}\nmodel = \"m\"\napi_key_env = \"GAVEL_TEST_EVAL_KEY\"\noptions = {{ top_p = 0.5, max_completion_tokens = 9 }}",
+        "[chat.judged]\nbase_url = {:?}\nmodel = \"m\"\napi_key_env = \"GAVEL_TEST_EVAL_KEY\"\noptions = {{ top_p = 0.5, max_completion_tokens = 9, chat_template_kwargs = {{ effort = \"low\", enable_thinking = true }} }}",
         server.base_url
     );
     let project = evaluated(&chat);
+    let rows = project.read("validation.jsonl");
+    let kwargs = "{\"chat_template_kwargs\":{\"enable_thinking\":false},";
+    project.write("validation.jsonl", &rows.lines().map(|row| format!("{kwargs}{}\n", &row[1..])).collect::<String>());
     let args = ["eval", "-c", "eval.toml", "--data", "validation.jsonl", "-n", "2", "--endpoint", "judged", "--json"];
     let more = ["--set", "rollout.temperature=0.7", "--set", "rollout.stop=['b']", "--set", "rollout.top_p=0.9"];
     let output = project.command(&[&args[..], &more].concat()).env("GAVEL_TEST_EVAL_KEY", KEY).output().unwrap();
@@ -225,6 +228,8 @@ fn an_endpoint_is_asked_as_the_configuration_says() {
         assert_eq!((&body["top_p"], &body["max_completion_tokens"]), (&json!(0.5), &json!(9)));
         assert!(body.get("max_tokens").is_none() && body["seed"].is_u64());
         assert_eq!(body["messages"][0]["role"], "user");
+        // The row's variables win over those of the endpoint.
+        assert_eq!(body["chat_template_kwargs"], json!({"effort": "low", "enable_thinking": false}));
     }
     let mut seeds: Vec<u64> = asked.iter().map(|(_, body)| body["seed"].as_u64().unwrap()).collect();
     seeds.sort_unstable();

@@ -92,7 +92,7 @@ fn a_run_keeps_the_ids_of_tokens_where_it_is_asked_to() {
         assert_eq!(recorded.response_lengths, [written]);
         assert!(written > 0 && tokens.loss_mask == vec![true; written] && tokens.versions == vec![1; written]);
         assert!(tokens.logprobs.iter().all(|logprob| *logprob <= 0.0) && !tokens.prompt.is_empty());
-        assert!(recorded.advantage.is_some());
+        assert!(matches!(recorded.advantages[..], [Some(_)]));
     }
     let output = project.succeed(&["replay", "runs/run"]);
     assert!(stdout(&output).contains("32 samples, 32 verdicts given again: all the same"), "{}", stdout(&output));
@@ -150,12 +150,12 @@ fn a_torn_line_is_left_out_counted_and_named() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains("31 samples, 31 verdicts given again: all the same, to the last bit"), "{said}");
-    assert!(said.contains(&format!("  1 line is damaged and left out:\n    {path}, line 5: EOF while ")), "{said}");
+    assert!(said.contains(&format!("  1 line is damaged or out of place:\n    {path}, line 5: EOF while ")), "{said}");
     let output = project.run(&["replay", "runs/run", "--json"]);
     let found = found(&output);
     assert_eq!((&found["damage"]["lines"][0]["line"], &found["different"]), (&json!(5), &json!(0)), "{found}");
     let output = project.run(&["replay", "runs/run", "--params", r#"letter={"pattern":"x"}"#]);
-    assert!(stdout(&output).contains("  1 line is damaged and left out:\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("  1 line is damaged or out of place:\n"), "{}", stdout(&output));
 
     // The group of an update is not complete, so it cannot be judged.
     let short = format!("letter={}", built("guests/shortest.wasm").display());
@@ -178,6 +178,42 @@ fn a_torn_line_is_left_out_counted_and_named() {
     let output = project.run(&["replay", "runs/run", "--step", "1"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains(&format!("{path} is damaged: line 1: EOF while ")), "{}", stderr(&output));
+}
+
+#[test]
+fn a_recording_whose_lines_are_not_those_that_were_written_is_not_the_same() {
+    let project = Project::new();
+    let row = |number| format!("{{\"id\":\"q{number}\",\"response\":\"Answer: {number}\",\"answer\":\"2\"}}\n");
+    let rows: String = (0..6).map(row).collect();
+    project.write("rows.jsonl", &rows);
+    let plugin = built("plugins/exact-answer.wasm").display().to_string();
+    let score = ["score", "--plugin", &plugin, "--params", r#"{"prefix":"Answer:"}"#, "--data", "rows.jsonl"];
+    project.succeed(&[&score[..], &["--out", "out.jsonl", "--record", "kept"]].concat());
+    let path = "kept/trajectories/step-000000.jsonl";
+    let text = std::fs::read_to_string(project.path(path)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let [a, b, c, d, e, f] = &lines[..] else { panic!("{text}") };
+    for (lines, samples, says) in [
+        (&[*a, b, c, d, e, f][..], 6, ""),
+        (&[*a, b, b, c, d, e, f], 6, "line 3: sample 0.1.0 is on line 2 too"),
+        (&[*a, b, c, d, e, f, a], 6, "line 7: sample 0.0.0 is on line 1 too"),
+        (&[*a, b, d, e, f], 5, "line 3: a line before it is missing"),
+        (&[*a, b, c, d, e], 5, "line 5: the lines after it are missing"),
+        (&[*a, b, c, d, f, e], 6, "line 5: a line before it is missing"),
+    ] {
+        project.write(path, &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+        let output = project.run(&["replay", "kept"]);
+        let said = stdout(&output);
+        assert!(said.contains(&format!("{samples} samples, {samples} verdicts given again: all the same")), "{said}");
+        let is_damaged = !says.is_empty();
+        let status = Some(i32::from(is_damaged));
+        assert_eq!((output.status.code(), said.contains("out of place")), (status, is_damaged));
+        assert!(!is_damaged || said.contains(&format!("    {path}, {says}\n")), "{said}");
+        // Scored again, it is named too.
+        let output = project.run(&["score", "--replay", "kept", "--out", "again.jsonl"]);
+        assert_eq!(output.status.code(), status, "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
 }
 
 #[cfg(feature = "train")]
@@ -254,6 +290,15 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=3"]);
     std::fs::write(project.path("reward.wasm"), another_build(&project.path("reward.wasm"))).unwrap();
     let longer = ["train", "-c", "train.toml", "--resume", "--set", "train.steps=5"];
+    // Without its own copy, the run has only the other component.
+    let component = |step: u64| {
+        lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")))[0]["plugins"]["letter"]["component"]
+            .clone()
+    };
+    let recorded = component(3);
+    let kept = project.path(&format!("runs/run/plugins/{}.wasm", recorded.as_str().unwrap()));
+    let away = kept.with_extension("away");
+    std::fs::rename(&kept, &away).unwrap();
     let output = project.run(&longer);
     assert_eq!(output.status.code(), Some(2));
     for words in [
@@ -264,7 +309,14 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
         assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
     }
     assert_eq!(project.metrics("runs/run").len(), 4);
-    project.succeed(&[&longer[..], &["--allow-changed-plugins"]].concat());
+    // With it, the run continues as if nothing had changed.
+    std::fs::rename(&away, &kept).unwrap();
+    let output = project.succeed(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=4"]);
+    let says = "the reward `letter` continues with the run's own copy of its component (hash ";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    assert_eq!((component(4), project.metrics("runs/run").len()), (recorded.clone(), 5));
+    let output = project.succeed(&[&longer[..], &["--allow-changed-plugins"]].concat());
+    assert!(!stderr(&output).contains(says), "{}", stderr(&output));
     assert_eq!(project.metrics("runs/run").len(), 6);
 
     // Other parameters are another reward too.
@@ -277,11 +329,7 @@ fn a_run_goes_on_with_other_plugins_only_when_told_to() {
     // Each step is replayed with the component of its time.
     let output = project.succeed(&["replay", "runs/run", "--json"]);
     assert_eq!(found(&output)["verdicts"], 5 * 16);
-    let component = |step: u64| {
-        lines(&project.path(&format!("runs/run/trajectories/step-{step:06}.jsonl")))[0]["plugins"]["letter"]["component"]
-            .clone()
-    };
-    assert_ne!(component(3), component(4));
+    assert_ne!(component(5), recorded);
 }
 
 /// The rows of an output without what depends on the clock.

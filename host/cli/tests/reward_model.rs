@@ -187,7 +187,7 @@ fn scored(project: &Project, model: &str, rows: &Path, more: &[&str]) -> Vec<f64
 #[test]
 fn scores_of_every_family_equal_those_of_transformers() {
     let project = Project::empty();
-    for name in ["qwen2", "qwen3", "llama", "mistral", "gemma"] {
+    for name in ["qwen2", "qwen3", "llama", "mistral", "gemma", "qwen2-pad"] {
         let folder = parity(name);
         let found = scored(&project, &format!("{{ path = {folder:?}, {DAY} }}"), &folder.join("rows.jsonl"), &[]);
         let expected = lines(&folder.join("rows.jsonl"));
@@ -379,6 +379,12 @@ fn a_served_classifier_speaks_the_forms_of_others() {
             json!({"input": "a", "chat_template_kwargs": {}}),
             400,
             "`chat_template_kwargs` is for `messages`",
+        ),
+        (
+            "/classify",
+            json!({"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"messages": []}}),
+            400,
+            "`messages` is not a variable of the chat template",
         ),
         ("/classify", json!({"input": "a ".repeat(2000)}), 400, " tokens, and the reward model reads at most 512"),
         ("/predict", json!({"inputs": "a", "truncate": true}), 400, "a text is never cut"),

@@ -152,7 +152,8 @@ fn who_caused_a_failure_is_recorded_and_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let row = |id: &str, response: &str| json!({"id": id, "prompt": "?", "response": response}).to_string() + "\n";
     let take = "take 1000000000";
-    let data = [row("a", "panic"), row("a", "score 1"), row("b", "panic"), row("b", take)].concat();
+    let data =
+        [row("a", "panic"), row("a", "score 1"), row("a", "abstain no"), row("b", "panic"), row("b", take)].concat();
     std::fs::write(folder.path().join("data.jsonl"), data).unwrap();
     let (obeys, trap) = (built("guests/obeys.wasm"), built("hostile/trap.wasm"));
     let (obeys, trap) = (format!("obeys={}", obeys.display()), format!("trap={}:0", trap.display()));
@@ -166,16 +167,19 @@ fn who_caused_a_failure_is_recorded_and_found_again() {
         let rows = rows(&folder.path().join("out.jsonl"));
         rows.iter().map(|row| row["plugins"][name]["caused_by"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(causes("obeys"), [json!("response"), Value::Null, json!("response"), json!("response")]);
-    assert_eq!(causes("trap"), vec![json!("plugin"); 4]);
-    assert_eq!(rows(&folder.path().join("out.jsonl"))[3]["lowest_reward"], json!(-1.0));
+    let response = json!("response");
+    assert_eq!(causes("obeys"), [&response, &Value::Null, &response, &response, &response].map(Value::clone));
+    assert_eq!(causes("trap"), vec![json!("plugin"); 5]);
+    let rows = rows(&folder.path().join("out.jsonl"));
+    let lowest: Vec<_> = rows.iter().map(|row| row["lowest_reward"].as_f64()).collect();
+    assert_eq!(lowest, [None, None, Some(-1.0), None, Some(-1.0)]);
 
     let replayed = |args: &[&str]| {
         let output = gavel(folder.path(), &[&["replay", "kept", "--json"], args].concat());
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
     let found = replayed(&[]);
-    assert_eq!((&found["verdicts"], &found["different"]), (&json!(8), &json!(0)), "{found}");
+    assert_eq!((&found["verdicts"], &found["different"]), (&json!(10), &json!(0)), "{found}");
     // A single sample, too, is judged beside the others of its group.
     let found = replayed(&["--sample", "0.0.0"]);
     assert_eq!((&found["samples"], &found["different"]), (&json!(1), &json!(0)), "{found}");

@@ -122,6 +122,48 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     }
     let said = replayed("runs/remote");
     assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
+    what_a_server_did_is_not_learned(&project);
+}
+
+/// A run whose calculator is an MCP server that ends at each `every`-th call: its error output, and its trajectories.
+fn with_mortal_server(project: &Project, every: &str, settings: &[&str]) -> (String, Vec<Map<String, Value>>) {
+    let (name, folder) = (format!("log.name=every{every}"), project.path(every));
+    std::fs::create_dir(&folder).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/tests/mcp_mortal.py");
+    let tool = format!("tool=[{{name=\"mortal\",mcp=[\"python3\",{script:?},{folder:?},\"0\",{every:?}]}}]");
+    let settings = [&[&*name, &tool], settings].concat();
+    let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+    let output = project.run(&TRAIN[..11].iter().copied().chain(settings).collect::<Vec<_>>());
+    let run = project.path(&format!("runs/every{every}/trajectories"));
+    // A run that stops in its first step has none.
+    let entries = std::fs::read_dir(run).into_iter().flatten();
+    let mut steps: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    steps.sort();
+    (stderr(&output), steps.iter().flat_map(|step| lines(step)).collect())
+}
+
+/// A call under way at the end of its server may have had its effect, so it is not repeated, and its sample has no reward. No
+/// sample is scored and learned from that reads of it.
+fn what_a_server_did_is_not_learned(project: &Project) {
+    let (said, samples) = with_mortal_server(project, "5", &["train.max_failure_rate=1.0"]);
+    assert!(samples.iter().any(|sample| sample["outcome"] == "scored"), "{said}");
+    for sample in &samples {
+        let messages = sample["messages"].to_string();
+        assert!(!messages.contains("does not answer"), "{messages}");
+        let uses = sample.get("rollout").and_then(|rollout| rollout["tool_uses"].as_array());
+        let is_away = uses.is_some_and(|uses| uses.iter().any(|each| each["ending"] == "unavailable"));
+        assert_eq!(sample["outcome"] == "unavailable", is_away, "{sample:?}");
+        assert!(!is_away || sample["advantage"].is_null(), "{sample:?}");
+    }
+    assert!(samples.iter().any(|sample| sample["outcome"] == "unavailable"), "{said}");
+
+    // Without a server that answers, the run stops.
+    let (said, samples) = with_mortal_server(project, "1", &["train.max_failure_rate=0.01"]);
+    let expected =
+        "samples could not be scored or had a tool that was unavailable, more than train.max_failure_rate = 0.01";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("the tool function `calculator` is unavailable: `mortal` does not answer\n"), "{said}");
+    assert!(samples.iter().all(|sample| !sample["messages"].to_string().contains("does not answer")));
 }
 
 #[test]
@@ -146,6 +188,7 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
         ("mcp=[\"a\"],grant={chat=[\"x\"]}", "of grant, its program has env"),
         ("mcp=[\"a\"],api_key_env=\"B\"", "api_key_env is for an MCP server at a URL\nhint: "),
         ("path=\"a.wasm\",api_key_env=\"B\"", "api_key_env is for an MCP server at a URL"),
+        ("path=\"a.wasm\",retries=3", "retries is for an MCP server\nhint: "),
         ("mcp=\"http://a\",grant={env=[\"B\"]}", "grant.env is for an MCP server that is a program\nhint: "),
     ] {
         let said = error(&[&format!("tool=[{{name=\"t\",{table}}}]")]);
@@ -153,6 +196,16 @@ fn a_configuration_of_tools_that_cannot_be_says_why() {
     }
     let said = error(&["agent.max_turns=0"]);
     assert!(said.contains("agent.max_turns must be"), "{said}");
+    let said = error(&["agent.on_tool_failure={unavailable=\"drop\"}"]);
+    assert!(
+        said.contains("agent.on_tool_failure.unavailable: unknown variant `drop`, expected `answer` or `end`"),
+        "{said}"
+    );
+    let said = error(&["agent.on_tool_failure={timeout=\"end\"}"]);
+    assert!(
+        said.contains("unknown field `timeout`, expected one of `unavailable`, `out-of-budget`, `failed`"),
+        "{said}"
+    );
     let rows = json!({"prompt": "2 * 3", "ground_truth": "6"}).to_string() + "\n";
     project.write("tools-train.jsonl", &rows.repeat(20));
     let sizes = "model={init={vocab_size=259,hidden_size=32,intermediate_size=32,num_hidden_layers=1,num_attention_heads=2,max_position_embeddings=512}}";

@@ -311,7 +311,7 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         (&["train.mini_batch_prompts=3"], "train.mini_batch_prompts must be a divisor of prompts_per_step (4), not 3"),
         (
             &["train.on_outcome={fault = \"lowest-if-caused\"}"],
-            "train.on_outcome.fault: \"lowest-if-caused\" is for out-of-budget only",
+            "train.on_outcome.fault: \"lowest-if-caused\" is for out-of-budget and abstained only",
         ),
         (
             &["train.on_outcome={fault = {score = nan}}"],

@@ -3,8 +3,11 @@
 //! every number as it is written.
 
 mod files;
+mod filled_nulls;
+mod logical_types;
 mod parquet_file;
 mod parquet_rows;
+mod parquet_values;
 mod writing;
 
 pub use files::{DatasetReader, DatasetRow};
@@ -13,7 +16,9 @@ pub use writing::{check_writable, write_rows};
 use crate::files::without_bom;
 use crate::json::Columns;
 use crate::task::TaskError;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use parquet_file::ParquetFile;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
@@ -114,14 +119,11 @@ impl RowReader {
         let source = if kind == "jsonl" {
             Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
         } else {
-            let batches =
-                caught(|| ParquetRecordBatchReaderBuilder::try_new(ParquetFile(file))?.build()).map_err(|error| {
-                    RowError::Broken {
-                        path: path.to_owned(),
-                        place: "footer".into(),
-                        what: format!("not a readable Parquet file: {error}"),
-                    }
-                })?;
+            let batches = caught(|| batches(ParquetFile(file))).map_err(|error| RowError::Broken {
+                path: path.to_owned(),
+                place: "footer".into(),
+                what: format!("not a readable Parquet file: {error}"),
+            })?;
             Source::Parquet { batches, ready: Vec::new().into_iter(), broken: false }
         };
         Ok(Self { path: path.to_owned(), position: 0, source })
@@ -199,6 +201,15 @@ impl Iterator for RowReader {
             },
         }
     }
+}
+
+/// The content of a Parquet file.
+fn batches(file: ParquetFile) -> parquet::errors::Result<ParquetRecordBatchReader> {
+    let read = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
+    let schema = logical_types::with_extensions(read.schema(), read.parquet_schema());
+    let options = ArrowReaderOptions::new().with_schema(schema.into());
+    let metadata = ArrowReaderMetadata::try_new(read.metadata().clone(), options)?;
+    ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build()
 }
 
 type AnyError = Box<dyn std::error::Error>;

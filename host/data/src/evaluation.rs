@@ -90,7 +90,7 @@ pub struct Evaluation {
     pub provenance: Option<Provenance>,
     /// What it printed, and where it trapped; absent if it did neither.
     pub diagnosis: Option<Diagnosis>,
-    /// Who caused the failure; absent if the call did not fail, or the cause was not looked for.
+    /// Who caused the failure or abstention; absent if there was none, or the cause was not looked for.
     pub caused_by: Option<CausedBy>,
 }
 

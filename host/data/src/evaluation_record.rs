@@ -26,7 +26,7 @@ pub struct EvaluationRecord {
     /// Whose fault it was, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Blame>,
-    /// Who caused the failure; absent in older records.
+    /// Who caused the failure or abstention; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caused_by: Option<CausedBy>,
     /// What the call used.

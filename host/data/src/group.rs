@@ -21,6 +21,6 @@ pub struct Member {
     pub sample: Sample,
     /// Its outcome.
     pub outcome: SampleOutcome,
-    /// The advantage over its group; absent if no update learns from the sample.
-    pub advantage: Option<f64>,
+    /// The advantage of each of its trajectories; `None` for one that no update learns from, and empty if none does.
+    pub advantages: Vec<Option<f64>>,
 }

@@ -26,6 +26,7 @@ pub mod sample_outcome;
 pub mod seed;
 pub mod shown;
 pub mod task;
+mod template_kwargs;
 pub mod tokens;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
@@ -46,4 +47,5 @@ pub use sample_input::{PriorVerdict, PriorVerdicts, SampleInput};
 pub use sample_outcome::{LastCall, NotCalled, SampleOutcome, Timing};
 pub use shown::{Shown, ShownLines};
 pub use task::{Reference, Task, TaskError};
+pub use template_kwargs::check_template_kwargs;
 pub use tokens::{KnownTokens, TokenCounts, Tokens};

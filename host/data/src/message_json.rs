@@ -65,8 +65,12 @@ struct RawMessage {
     tool_call_id: Option<String>,
     #[serde(default)]
     name: Option<String>,
-    #[serde(rename = "reasoning_content", alias = "reasoning", alias = "thinking", default)]
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    #[serde(default)]
     reasoning: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
 }
 
 impl From<RawMessage> for Message {
@@ -82,7 +86,8 @@ impl From<RawMessage> for Message {
             tool_calls: raw.tool_calls.unwrap_or_default(),
             tool_call_id: raw.tool_call_id,
             name: raw.name,
-            reasoning: raw.reasoning,
+            // Servers write the same under two names, and Parquet gives each message the names of all others.
+            reasoning: raw.reasoning_content.or(raw.reasoning).or(raw.thinking),
         }
     }
 }
@@ -172,9 +177,10 @@ impl From<ContentPart> for Value {
 /// `arguments` may be an object or its JSON text.
 #[derive(Serialize, Deserialize)]
 struct RawToolCall {
-    #[serde(default)]
+    // Parquet fills in null where only other calls have an id.
+    #[serde(default, deserialize_with = "text_or_none")]
     id: String,
-    #[serde(rename = "type", default = "function_kind")]
+    #[serde(rename = "type", skip_deserializing, default = "function_kind")]
     kind: String,
     function: RawFunction,
 }
@@ -188,6 +194,10 @@ struct RawFunction {
 
 fn no_arguments() -> String {
     Json::default().plain_text()
+}
+
+fn text_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// A string as it is, any other value as JSON text.
@@ -249,6 +259,21 @@ mod tests {
         let again = serde_json::to_value(&message).unwrap();
         assert_eq!(again["reasoning_content"], "1+1");
         assert_eq!(message.text(), "2");
+    }
+
+    #[test]
+    fn fields_that_are_null_are_absent() {
+        // As Parquet gives each message, part and call the fields of all others.
+        let message: Message = serde_json::from_str(
+            r#"{"role":"assistant","content":[{"type":"text","text":"a","image_url":null}],"name":null,"tool_call_id":null,
+                "reasoning":null,"thinking":null,"reasoning_content":"b",
+                "tool_calls":[{"id":null,"type":null,"function":{"name":"f","arguments":"{\"x\":null}"}}]}"#,
+        )
+        .unwrap();
+        let call = ToolCall { id: String::new(), name: "f".into(), arguments: r#"{"x":null}"#.into() };
+        let expected =
+            Message { reasoning: Some("b".into()), tool_calls: vec![call], ..Message::new(Role::Assistant, "a") };
+        assert_eq!(message, expected);
     }
 
     #[test]

@@ -70,13 +70,14 @@ impl Blame {
     }
 }
 
-/// Who caused a failed call. To find out, the plugin is called again for the same task with another response.
+/// Who caused a failed call or an abstention. To find out, the plugin is called again for the same task with another
+/// response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CausedBy {
-    /// The response: with another one, the same plugin ends well on the same task.
+    /// The response: with another one, the same plugin ends well on the same task; after an abstention, it scores.
     Response,
-    /// The plugin, or the reference: it fails with other responses too.
+    /// The plugin, or the reference: it fails or abstains with other responses too.
     Plugin,
     /// Unknown: the plugin judges whole groups, or depends on something that may change between two calls.
     Unknown,

@@ -36,6 +36,9 @@ pub struct TrajectoryRecord<'a> {
     pub opening: Option<Cow<'a, Opening>>,
     /// The messages after the prompt.
     pub messages: Cow<'a, [Message]>,
+    /// Those of the assistant's messages that an agent wrote.
+    #[serde(default, skip_serializing_if = "<[u32]>::is_empty")]
+    pub by_agent: Cow<'a, [u32]>,
     /// Why it ended.
     pub finish_reason: FinishReason,
     /// The counts of its tokens, where a policy of the run wrote it.
@@ -51,6 +54,7 @@ impl Sample {
             .map(|trajectory| TrajectoryRecord {
                 opening: trajectory.opening.as_ref().map(Cow::Borrowed),
                 messages: Cow::Borrowed(&trajectory.messages[..]),
+                by_agent: Cow::Borrowed(&trajectory.by_agent[..]),
                 finish_reason: trajectory.finish_reason,
                 tokens: trajectory.tokens.as_ref().map(KnownTokens::counts),
             })
@@ -80,6 +84,7 @@ impl From<TrajectoryRecord<'_>> for Trajectory {
             opening: record.opening.map(Cow::into_owned),
             report: Default::default(),
             messages: record.messages.into_owned(),
+            by_agent: record.by_agent.into_owned(),
             tokens: record.tokens.map(KnownTokens::Counts),
             finish_reason: record.finish_reason,
         }
@@ -114,6 +119,7 @@ mod tests {
             opening: None,
             report: Default::default(),
             messages: vec![Message::new(Role::Assistant, "ä\u{0}")],
+            by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
         };
@@ -139,6 +145,7 @@ mod tests {
         assert!(changed(|sample| sample.index = 3));
         assert!(changed(|sample| sample.trajectories[0].messages[0] = Message::new(Role::Assistant, "b")));
         assert!(changed(|sample| sample.trajectories[0].finish_reason = FinishReason::Stop));
+        assert!(changed(|sample| sample.trajectories[0].by_agent = vec![0]));
         assert!(changed(|sample| sample.trajectories[0].tokens = None));
         assert!(changed(|sample| {
             Arc::make_mut(&mut sample.task).reference.columns.insert("new", serde_json::Value::Bool(true));

@@ -25,6 +25,8 @@ pub struct Trajectory {
     pub opening: Option<Opening>,
     /// The messages after the prompt.
     pub messages: Vec<Message>,
+    /// Those of the assistant's messages that an agent wrote, and not the policy, by their numbers.
+    pub by_agent: Vec<u32>,
     /// The tokens; absent if no policy of this run wrote the response.
     pub tokens: Option<KnownTokens>,
     /// Why it ended.
@@ -39,6 +41,7 @@ impl Trajectory {
         Self {
             opening: None,
             messages,
+            by_agent: Vec::new(),
             tokens: None,
             finish_reason: FinishReason::Stop,
             report: RolloutReport::default(),
@@ -72,6 +75,13 @@ impl Trajectory {
             .find(|message| message.role == Role::Assistant)
             .map(Message::text)
             .unwrap_or_default()
+    }
+
+    /// The messages that the policy wrote, with their numbers.
+    pub fn replies(&self) -> impl Iterator<Item = (u32, &Message)> {
+        (0..)
+            .zip(&self.messages)
+            .filter(|(number, message)| message.role == Role::Assistant && !self.by_agent.contains(number))
     }
 
     /// The number of messages with this role.

@@ -19,8 +19,8 @@ pub struct SampleOutcome {
     /// The plugins that were not called, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_called: BTreeMap<String, NotCalled>,
-    /// The weighted sum if the response exhausted a plugin's budget of computation: that plugin then counts with the
-    /// least that it can add. Absent if there is a reward, or if something else is missing.
+    /// The weighted sum if the response exhausted a plugin's budget of computation, or made it abstain: that plugin then
+    /// counts with the least that it can add. Absent if there is a reward, or if something else is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowest_reward: Option<f64>,
     /// When the calls answered; not recorded.

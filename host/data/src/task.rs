@@ -3,8 +3,9 @@
 use crate::json::{Columns, Json};
 use crate::message::{Message, Role, last_turn};
 use crate::shown::Shown;
+use crate::template_kwargs::check_template_kwargs;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The answer key: the contents of a row beside the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,11 @@ pub enum TaskError {
         "`tools` must be a list of {{\"type\": \"function\", \"function\": {{\"name\", \"description\", \"parameters\"}}}}, or the JSON text of such a list: {}", Shown(.0)
     )]
     BadTools(String),
+    /// `chat_template_kwargs` has a form that is not supported.
+    #[error(
+        "`chat_template_kwargs` must be an object with variables of the chat template, or its JSON text: {}", Shown(.0)
+    )]
+    BadTemplateKwargs(String),
 }
 
 impl Reference {
@@ -86,6 +92,24 @@ impl Reference {
             functions.push(tool);
         }
         Ok(functions)
+    }
+
+    /// The variables of the chat template for this row: the column `chat_template_kwargs`, as TRL reads it. Empty if
+    /// there is no such column.
+    pub fn template_kwargs(&self) -> Result<Map<String, Value>, TaskError> {
+        let bad = |what: String| TaskError::BadTemplateKwargs(what);
+        let Some(column) = self.columns.present("chat_template_kwargs") else { return Ok(Map::new()) };
+        let kwargs = match column.parse().map_err(|error| bad(error.to_string()))? {
+            Value::String(text) if text.trim().is_empty() => return Ok(Map::new()),
+            Value::String(text) => serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?,
+            other => other,
+        };
+        match kwargs {
+            Value::Object(kwargs) => check_template_kwargs(&kwargs).map(|()| kwargs).map_err(bad),
+            // The JSON text of an absent value.
+            Value::Null => Ok(Map::new()),
+            other => Err(bad(format!("it is {other}"))),
+        }
     }
 }
 
@@ -279,6 +303,37 @@ mod tests {
         ] {
             let error = tools(&format!(r#"{{"prompt":"x","tools":{wrong}}}"#)).unwrap_err().to_string();
             assert!(error.starts_with("`tools` must be a list of {\"type\"") && error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn variables_of_the_template_are_an_object_or_its_text() {
+        let kwargs = |value: Value| {
+            let row = json!({"prompt": "x", "chat_template_kwargs": value}).to_string();
+            Task::from_row(self::row(&row), 0, "t").unwrap().reference.template_kwargs()
+        };
+        // A variable that a row sets to null is there, as in Python.
+        let given = json!({"enable_thinking": false, "documents": [{"title": "a"}], "effort": null});
+        let expected = given.as_object().cloned().unwrap();
+        assert_eq!(kwargs(given.clone()), Ok(expected.clone()));
+        assert_eq!(kwargs(given.to_string().into()), Ok(expected));
+        for none in [json!(null), json!({}), json!(""), json!("null"), json!("{}")] {
+            assert_eq!(kwargs(none), Ok(Map::new()));
+        }
+        assert_eq!(Reference::default().template_kwargs(), Ok(Map::new()));
+        for (wrong, says) in [
+            (json!([1]), "it is [1]"),
+            (json!(true), "it is true"),
+            (json!("no"), "expected ident"),
+            (json!("[]"), "it is []"),
+            (json!({"a": 1, "messages": []}), "`messages` is not a variable of the chat template that can be set"),
+            (json!({"tools": null}), "`tools` is not a variable"),
+            (json!({"add_generation_prompt": false}), "`add_generation_prompt` is not a variable"),
+            (json!({"chat_template": "x"}), "`chat_template` is not a variable"),
+        ] {
+            let error = kwargs(wrong).unwrap_err().to_string();
+            let what = "`chat_template_kwargs` must be an object with variables of the chat template";
+            assert!(error.starts_with(what) && error.contains(says), "{error}");
         }
     }
 

@@ -97,11 +97,15 @@ impl AdvantageRule<'_> {
         let mut experiences = vec![Vec::new(); groups.len()];
         let estimated = self.table.advantage_config().estimate(&scored_groups, &running);
         for (((group, strand, indices), scored), advantages) in kept.into_iter().zip(&scored_groups).zip(estimated) {
-            let shares = self.credit.strands(groups[group]).len() as f64;
             for ((index, sample), advantage) in indices.into_iter().zip(&scored.samples).zip(advantages) {
                 let member = &mut groups[group].members[index];
                 experiences[group].extend(self.learned(member, (group, index), &strand, sample, &advantage));
-                *member.advantage.get_or_insert(0.0) += advantage.mean(&sample.trajectories) / shares;
+                let places = self.credit.trajectories(&member.sample, &strand);
+                let places: Vec<usize> = places.into_iter().map(|(number, _)| number).collect();
+                member.advantages.resize(member.sample.trajectories.len(), None);
+                for (number, mean) in places.into_iter().zip(advantage.means(&sample.trajectories)) {
+                    member.advantages[number] = Some(mean);
+                }
             }
         }
         experiences
@@ -225,10 +229,10 @@ mod tests {
             (OutcomeKind::OutOfBudget, None),
         ]);
         assert_eq!(apply(&mut group, &rl_table(""), None).len(), 2);
-        let found: Vec<_> = group.members.iter().map(|member| member.advantage).collect();
-        let advantage = found[0].unwrap();
+        let found: Vec<_> = group.members.iter().map(|member| member.advantages.clone()).collect();
+        let advantage = found[0][0].unwrap();
         assert!((advantage - std::f64::consts::FRAC_1_SQRT_2).abs() < 1e-5);
-        assert_eq!(found, [Some(advantage), None, Some(-advantage), None]);
+        assert_eq!(found, [vec![Some(advantage)], vec![], vec![Some(-advantage)], vec![]]);
     }
 
     #[test]
@@ -250,7 +254,7 @@ mod tests {
         let learned = |text: &str| {
             let mut group = group.clone();
             apply(&mut group, &rl_table(text), None);
-            group.members.iter().map(|member| member.advantage.map(f64::signum)).collect::<Vec<_>>()
+            group.members.iter().map(|member| member.advantages.first()?.map(f64::signum)).collect::<Vec<_>>()
         };
         assert_eq!(learned(""), [Some(1.0), Some(-1.0), None]);
         assert_eq!(learned(r#"on_outcome = {fault = {score = -2.0}}"#)[..2], [Some(1.0), Some(-1.0)]);
@@ -264,7 +268,7 @@ mod tests {
         let masks = |text: &str| {
             let mut group = group.clone();
             let experiences = apply(&mut group, &rl_table(text), None);
-            assert!(group.members[0].advantage.is_some_and(|advantage| advantage > 0.7));
+            assert!(group.members[0].advantages[0].is_some_and(|advantage| advantage > 0.7));
             experiences.into_iter().map(|experience| experience.loss_mask).collect::<Vec<_>>()
         };
         assert_eq!(masks(""), [[true, true]; 2]);

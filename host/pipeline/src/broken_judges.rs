@@ -1,5 +1,5 @@
-//! Warns if responses break their judge more and more often. A dropped sample escapes a negative advantage, and a
-//! policy may learn to write such samples.
+//! Warns if responses break their judge, or make it abstain, more and more often. A dropped sample escapes a negative
+//! advantage, and a policy may learn to write such samples.
 
 use crate::config::{OnOutcome, RlTable};
 use crate::step_metrics::members;
@@ -14,11 +14,13 @@ const LEAST: u64 = 10;
 /// warnings.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// The calls of a plugin, and how many of them a response broke.
+/// The calls of a plugin, and how many of them a response left without a score.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Calls {
     all: u64,
     broken: u64,
+    /// Those of the broken ones that abstained.
+    abstained: u64,
 }
 
 /// How often responses broke each plugin in the last steps.
@@ -33,8 +35,11 @@ impl BrokenJudges {
         for (name, evaluation) in members(groups).flat_map(|member| &member.outcome.plugins) {
             let calls = calls.entry(name).or_default();
             let is_broken = evaluation.caused_by == Some(CausedBy::Response);
+            let kind = evaluation.outcome.kind();
+            let is_escape = is_broken && is_dropped(table, kind);
             calls.all += 1;
-            calls.broken += u64::from(is_broken && is_dropped(table, evaluation.outcome.kind()));
+            calls.broken += u64::from(is_escape);
+            calls.abstained += u64::from(is_escape && kind == OutcomeKind::Abstained);
         }
         let mut warnings = Vec::new();
         for (name, calls) in calls {
@@ -47,6 +52,7 @@ impl BrokenJudges {
                 steps.fold(Calls::default(), |sum, step| Calls {
                     all: sum.all + step.all,
                     broken: sum.broken + step.broken,
+                    abstained: sum.abstained + step.abstained,
                 })
             };
             let (before, now) = (sum(&mut steps.iter().take(STEPS)), sum(&mut steps.iter().skip(STEPS)));
@@ -76,8 +82,21 @@ fn rises(before: Calls, now: Calls) -> bool {
 }
 
 fn warning(name: &str, before: Calls, now: Calls) -> String {
+    let (what, hint) = if 2 * now.abstained > now.broken {
+        let what = format!("responses make the reward `{name}` abstain more often");
+        (
+            what,
+            "read the reasons in trajectories/; if the policy provokes them, set on_outcome = { abstained = \"lowest-if-caused\" }",
+        )
+    } else {
+        let what = format!("responses break the reward `{name}` more often");
+        (
+            what,
+            "with on_outcome = { out-of-budget = \"lowest-if-caused\" }, the default, no response escapes by using up its reward's budget; repair a plugin that has faults",
+        )
+    };
     format!(
-        "responses break the reward `{name}` more often: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: with on_outcome = {{ out-of-budget = \"lowest-if-caused\" }}, the default, no response escapes by using up its reward's budget; repair a plugin that has faults",
+        "{what}: {} of {} calls in the last {STEPS} steps, {} of {} in the {STEPS} before; a sample that is dropped escapes a negative advantage\nhint: {hint}",
         now.broken, now.all, before.broken, before.all
     )
 }
@@ -88,13 +107,16 @@ mod tests {
     use crate::testing::{group, rl_table};
     use gavel_data::{Budget, Evaluation, Outcome, Score};
 
+    fn exhausted() -> Outcome {
+        Outcome::OutOfBudget { which: Budget::Cpu, what: "2 s".into() }
+    }
+
     /// A step of 100 calls, of which this many failed.
-    fn step(broken: usize, caused_by: CausedBy) -> [Group; 1] {
+    fn step(broken: usize, caused_by: CausedBy, outcome: &Outcome) -> [Group; 1] {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)); 100]);
         for (index, member) in group.members.iter_mut().enumerate() {
             let evaluation = if index < broken {
-                let outcome = Outcome::OutOfBudget { which: Budget::Cpu, what: "2 s".into() };
-                Evaluation { caused_by: Some(caused_by), ..Evaluation::without_call(outcome) }
+                Evaluation { caused_by: Some(caused_by), ..Evaluation::without_call(outcome.clone()) }
             } else {
                 Evaluation::without_call(Outcome::Scored(Score::default()))
             };
@@ -105,10 +127,19 @@ mod tests {
 
     /// The steps after which there is a warning, and the last one.
     fn warned(table: &str, steps: impl Iterator<Item = (usize, CausedBy)>) -> (Vec<usize>, String) {
+        warned_of(&exhausted(), table, steps)
+    }
+
+    /// The same where the broken calls have this outcome.
+    fn warned_of(
+        outcome: &Outcome,
+        table: &str,
+        steps: impl Iterator<Item = (usize, CausedBy)>,
+    ) -> (Vec<usize>, String) {
         let (mut judges, table) = (BrokenJudges::default(), rl_table(table));
         let (mut at, mut last) = (Vec::new(), String::new());
         for (number, (broken, caused_by)) in steps.enumerate() {
-            for warning in judges.add(&step(broken, caused_by), &table) {
+            for warning in judges.add(&step(broken, caused_by, outcome), &table) {
                 at.push(number + 1);
                 last = warning;
             }
@@ -128,6 +159,20 @@ mod tests {
         // Failures that the plugin caused do not count, nor those that let no sample escape.
         assert_eq!(warned(dropped, rising(CausedBy::Plugin)).0, [0; 0]);
         assert_eq!(warned("", rising(CausedBy::Response)).0, [0; 0]);
+    }
+
+    #[test]
+    fn abstentions_that_responses_provoke_are_told_by_default() {
+        let rising = |caused_by| (0..60).map(move |step| (if step < 20 { 1 } else { 5 }, caused_by));
+        let abstained = Outcome::Abstained("no verdict".into());
+        let (at, last) = warned_of(&abstained, "", rising(CausedBy::Response));
+        assert_eq!(at, [25], "{last}");
+        assert!(last.contains("make the reward `math` abstain more often: 30 of 1000 calls"), "{last}");
+        assert!(last.contains(r#"on_outcome = { abstained = "lowest-if-caused" }"#), "{last}");
+        assert_eq!(warned_of(&abstained, "", rising(CausedBy::Plugin)).0, [0; 0]);
+        assert_eq!(warned_of(&abstained, "", rising(CausedBy::Unknown)).0, [0; 0]);
+        let lowest = r#"on_outcome = { abstained = "lowest-if-caused" }"#;
+        assert_eq!(warned_of(&abstained, lowest, rising(CausedBy::Response)).0, [0; 0]);
     }
 
     #[test]

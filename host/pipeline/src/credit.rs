@@ -1,11 +1,13 @@
 //! How what rewards say of a sample reaches its trajectories, and their tokens.
 
 use crate::config::{Config, RewardTo, WeighBy};
-use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Role, Sample, Score, Tokens, Trajectory};
-use gavel_text::{TextModel, Tokenizer};
+use crate::error::{PipelineError, Result};
+use crate::failure_rate::sample_name;
+use crate::placed_credit::place;
+use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Sample, Score, Trajectory};
+use gavel_text::TextModel;
 use gavel_train::{RewardPart, SampleId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 /// How what rewards say of a sample reaches its trajectories, and their tokens.
 pub(crate) struct CreditRule<'a> {
@@ -13,7 +15,7 @@ pub(crate) struct CreditRule<'a> {
     weigh_by: WeighBy,
     /// The weights of the rewards.
     weights: BTreeMap<&'a str, f64>,
-    tokenizer: &'a Tokenizer,
+    text: &'a TextModel,
 }
 
 /// The trajectories of a group that are compared with each other.
@@ -31,7 +33,7 @@ impl<'a> CreditRule<'a> {
     pub(crate) fn new<T>(config: &'a Config<T>, text: &'a TextModel) -> Self {
         let weights = config.reward.iter().map(|reward| (reward.name.as_str(), reward.weight)).collect();
         let (reward_to, weigh_by) = (config.agent.reward_to, config.agent.weigh_by);
-        Self { reward_to, weigh_by, weights, tokenizer: &text.tokenizer }
+        Self { reward_to, weigh_by, weights, text }
     }
 
     #[cfg(test)]
@@ -41,7 +43,7 @@ impl<'a> CreditRule<'a> {
             reward_to: RewardTo::All,
             weigh_by: WeighBy::Sample,
             weights: BTreeMap::from([("r", 2.0)]),
-            tokenizer: &TEXT.tokenizer,
+            text: &TEXT,
         }
     }
 
@@ -64,7 +66,7 @@ impl<'a> CreditRule<'a> {
         let Strand::Speaker(name) = strand else { return Some(reward) };
         member.sample.trajectories.iter().find(|trajectory| speaker(trajectory) == name)?;
         let metric = format!("reward/{name}");
-        let own = self.scores(member).filter_map(|(weight, score)| {
+        let own = self.scores(member).filter_map(|(_, weight, score)| {
             let metric = score.metrics.iter().find(|found| found.name == metric)?;
             Some(weight * metric.value)
         });
@@ -109,83 +111,58 @@ impl<'a> CreditRule<'a> {
 
     /// Whether a reward gave credit to a part of a sample of the group.
     pub(crate) fn has_credit(&self, group: &Group) -> bool {
-        let credit = |member| self.scores(member).any(|(weight, score)| weight != 0.0 && !score.credit.is_empty());
+        let credit = |member| self.scores(member).any(|(_, weight, score)| weight != 0.0 && !score.credit.is_empty());
         group.members.iter().any(credit)
     }
 
-    /// The credit of each response token of a trajectory, which is added to its advantage; nothing if no reward gave
-    /// any. A token gets the credit of the parts that its bytes overlap, times the weight of the reward.
-    pub(crate) fn of_tokens(&self, member: &Member, number: usize) -> Option<Vec<f64>> {
-        let given = |(weight, score): (f64, &'_ Score)| {
-            let own = score.credit.iter().filter(|credit| credit.trajectory as usize == number);
-            own.map(move |credit| Credit { value: weight * credit.value, ..*credit }).collect::<Vec<_>>()
-        };
-        let given: Vec<Credit> = self.scores(member).flat_map(given).filter(|credit| credit.value != 0.0).collect();
-        let trajectory = member.sample.trajectories.get(number).filter(|_| !given.is_empty())?;
-        let tokens = trajectory.tokens()?;
-        let written = self.written(trajectory, tokens);
-        let mut credits = vec![0.0; tokens.response.len()];
-        for Credit { message, start, end, value, .. } in given {
-            for (token, bytes) in written.get(&message).into_iter().flatten() {
-                if bytes.start < end as usize && bytes.end > start as usize {
-                    credits[*token] += value;
+    /// Refuses credit that has no tokens.
+    ///
+    /// # Errors
+    /// Which reward gave it, for which message, and why it has no tokens.
+    pub(crate) fn check(&self, step: u64, group: &Group) -> Result<()> {
+        for member in &group.members {
+            for (reward, weight, score) in self.scores(member) {
+                for (number, trajectory) in member.sample.trajectories.iter().enumerate() {
+                    let Some(tokens) = trajectory.tokens() else { continue };
+                    let given = weighted(weight, score, number);
+                    place(&given, trajectory, tokens, self.text).map_err(|(message, why)| {
+                        let (reward, sample) = (reward.to_owned(), sample_name(&member.sample));
+                        PipelineError::Credit { step, reward, sample, trajectory: number, message, why }
+                    })?;
                 }
             }
         }
-        Some(credits)
+        Ok(())
     }
 
-    /// For each message that the policy wrote: its tokens, and the bytes of the message's text that they are. Tokens
-    /// outside the text (a thought, a call, the end of the turn) are left out.
-    fn written(&self, trajectory: &Trajectory, tokens: &Tokens) -> BTreeMap<u32, Vec<(usize, Range<usize>)>> {
-        let turns = turns(&tokens.loss_mask);
-        let replies = (0_u32..).zip(&trajectory.messages).filter(|(_, message)| message.role == Role::Assistant);
-        let replies: Vec<_> = replies.collect();
-        // Otherwise an agent wrote some of the assistant's messages, and it is not known which.
-        if replies.len() != turns.len() {
-            return BTreeMap::new();
-        }
-        let of_turn = |((number, message), turn): ((u32, &gavel_data::Message), Range<usize>)| {
-            let text = message.text();
-            let (whole, pieces) = self.tokenizer.pieces(&tokens.response[turn.clone()], true);
-            let after_thought = whole.rfind("</think>").filter(|_| message.reasoning.is_some()).unwrap_or(0);
-            let at = after_thought + whole[after_thought..].find(&text)?;
-            let within = |(token, bytes): (usize, Range<usize>)| {
-                let (start, end) = (bytes.start.max(at), bytes.end.min(at + text.len()));
-                (start < end).then(|| (turn.start + token, start - at..end - at))
-            };
-            Some((number, pieces.into_iter().enumerate().filter_map(within).collect()))
-        };
-        replies.into_iter().zip(turns).filter_map(of_turn).collect()
+    /// The credit of each response token of a trajectory, which is added to its advantage; nothing if no reward gave
+    /// any. A token gets the credit of the parts that its bytes overlap, times the weight of the reward. Credit that
+    /// [`check`](Self::check) refuses counts for no token.
+    pub(crate) fn of_tokens(&self, member: &Member, number: usize) -> Option<Vec<f64>> {
+        let given: Vec<Credit> =
+            self.scores(member).flat_map(|(_, weight, score)| weighted(weight, score, number)).collect();
+        let trajectory = member.sample.trajectories.get(number).filter(|_| !given.is_empty())?;
+        place(&given, trajectory, trajectory.tokens()?, self.text).ok()
     }
 
-    /// The scores that rewards of the run gave, with the weights of the rewards.
-    fn scores<'m>(&'m self, member: &'m Member) -> impl Iterator<Item = (f64, &'m Score)> {
+    /// The scores that rewards of the run gave, with the names and weights of the rewards.
+    fn scores<'m>(&'m self, member: &'m Member) -> impl Iterator<Item = (&'m str, f64, &'m Score)> {
         member.outcome.plugins.iter().filter_map(|(name, evaluation)| match &evaluation.outcome {
-            Outcome::Scored(score) => Some((*self.weights.get(name.as_str())?, score)),
+            Outcome::Scored(score) => Some((name.as_str(), *self.weights.get(name.as_str())?, score)),
             _ => None,
         })
     }
 }
 
-fn speaker(trajectory: &Trajectory) -> &str {
-    trajectory.opening.as_ref().map_or("", |opening| &opening.speaker)
+/// The credit of a score for a trajectory, times the weight of the reward.
+fn weighted(weight: f64, score: &Score, trajectory: usize) -> Vec<Credit> {
+    let own = score.credit.iter().filter(|credit| credit.trajectory as usize == trajectory);
+    let weighted = own.map(|credit| Credit { value: weight * credit.value, ..*credit });
+    weighted.filter(|credit| credit.value != 0.0).collect()
 }
 
-/// The turns of the policy in a response: the tokens from one that it did not write to the next.
-fn turns(loss_mask: &[bool]) -> Vec<Range<usize>> {
-    let (mut turns, mut start) = (Vec::new(), None);
-    for (at, written) in loss_mask.iter().chain([&false]).enumerate() {
-        match (start, written) {
-            (None, true) => start = Some(at),
-            (Some(begin), false) => {
-                turns.push(begin..at);
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    turns
+fn speaker(trajectory: &Trajectory) -> &str {
+    trajectory.opening.as_ref().map_or("", |opening| &opening.speaker)
 }
 
 #[cfg(test)]
@@ -193,7 +170,7 @@ mod tests {
     use super::*;
     use crate::advantages::{Useless, advantages_of};
     use crate::testing::{group, rl_table};
-    use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, ToolCall};
+    use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, Role, Tokens};
 
     /// A trajectory of these turns of a policy that has bytes as tokens, with a token of somebody else after each.
     fn trajectory(speaker: &str, turns: &[(&str, Message)]) -> Trajectory {
@@ -226,29 +203,52 @@ mod tests {
 
     #[test]
     fn credit_reaches_the_tokens_of_its_bytes() {
-        let call = ToolCall { id: "1".into(), name: "f".into(), arguments: "{}".into() };
-        let thinking = Message { reasoning: Some("aé".into()), tool_calls: vec![call], ..said("aé!") };
-        let turns = [("<think>aé</think>aé!<tool_call>aé</tool_call>", thinking), ("bye", said("bye"))];
+        let turns = [("<think>aé</think>aé!", said("<think>aé</think>aé!")), ("bye", said("bye"))];
+        let at = turns[0].0.find("</think>").unwrap() + "</think>".len();
         let mut group = two();
         let member = &mut group.members[0];
         member.sample.trajectories = vec![trajectory("", &[("x", said("x"))]), trajectory("", &turns)];
         let credit = |message, start, end, value| Credit { trajectory: 1, message, start, end, value };
-        let credit = vec![credit(0, 1, 3, 0.5), credit(0, 0, 4, 0.25), credit(2, 2, 3, -1.0)];
+        let after = |start, end, value| credit(0, at as u32 + start, at as u32 + end, value);
+        let credit = vec![after(1, 3, 0.5), after(0, 4, 0.25), credit(2, 2, 3, -1.0)];
         scored(member, Score { credit, ..Score::default() });
         let rule = CreditRule::plain();
         assert_eq!(rule.of_tokens(member, 0), None);
         let found = rule.of_tokens(member, 1).unwrap();
-        let at = turns[0].0.find("</think>").unwrap() + "</think>".len();
         // Each byte is a token, and the weight of the reward is 2.
         assert_eq!(found[at..at + 4], [0.5, 1.5, 1.5, 0.5]);
         let second = turns[0].0.len() + 1;
         assert_eq!(found[second..], [0.0, 0.0, -2.0, 0.0]);
         assert_eq!(found.iter().filter(|credit| **credit != 0.0).count(), 5);
+        assert!(rule.check(1, &group).is_ok());
 
         let learned = advantages_of(&mut [&mut group], &rl_table(""), &rule);
         let (plain, credited) = (&learned[0][0].advantages, &learned[0][1].advantages);
         assert_eq!(credited[at], plain[0] + 0.5);
         assert_eq!(credited[0], plain[0]);
+    }
+
+    #[test]
+    fn credit_without_tokens_is_refused() {
+        let rule = CreditRule::plain();
+        let refused = |turns: &[(&str, Message)], by_agent: &[u32]| {
+            let mut group = two();
+            let by_agent = by_agent.to_vec();
+            group.members[1].sample.trajectories = vec![Trajectory { by_agent, ..trajectory("", turns) }];
+            let credit = vec![Credit { trajectory: 0, message: 0, start: 0, end: 1, value: 0.5 }];
+            scored(&mut group.members[1], Score { credit, ..Score::default() });
+            assert_eq!(rule.of_tokens(&group.members[1], 0), None);
+            rule.check(7, &group).unwrap_err().to_string()
+        };
+        let place =
+            "step 7: the reward `r` gave credit to message 0 of trajectory 0 of sample 1 of t, which has no tokens:";
+        let error = refused(&[("ab", said("ba"))], &[]);
+        assert!(error.starts_with(&format!("{place} its tokens are not read as this message\nhint: ")), "{error}");
+        let error = refused(&[("ab", said("ab"))], &[0]);
+        assert!(
+            error.starts_with(&format!("{place} its tokens have 1 turns of the policy, and its messages 0")),
+            "{error}"
+        );
     }
 
     #[test]
@@ -283,5 +283,22 @@ mod tests {
         assert_eq!(signs(RewardTo::All), [(0, 1.0), (0, 1.0), (0, 1.0), (1, -1.0), (1, -1.0), (1, -1.0)]);
         assert_eq!(signs(RewardTo::Last), [(0, 1.0), (1, -1.0)]);
         assert_eq!(signs(RewardTo::ByAgent), [(0, 1.0), (1, -1.0), (0, -1.0), (0, -1.0), (1, 1.0), (1, 1.0)]);
+        // The line of a trajectory has its own advantage, and so have the metrics.
+        let recorded = |reward_to: RewardTo| {
+            let (mut group, rule) = (group.clone(), CreditRule { reward_to, ..CreditRule::plain() });
+            let table = rl_table("algorithm = 'dr_grpo'");
+            advantages_of(&mut [&mut group], &table, &rule);
+            let mut metrics = gavel_runs::Metrics::default();
+            crate::step_metrics::describe(&[&group], 8, &mut metrics);
+            let bounds = ["min", "max"].map(|name| metrics.get(&format!("advantage/{name}")).unwrap());
+            (group.members.into_iter().map(|member| member.advantages).collect::<Vec<_>>(), bounds)
+        };
+        let (half, three) = (Some(0.5), Some(3.0));
+        assert_eq!(recorded(RewardTo::All), (vec![vec![half; 3], vec![Some(-0.5); 3]], [-0.5, 0.5]));
+        assert_eq!(recorded(RewardTo::Last), (vec![vec![None, None, half], vec![None, None, Some(-0.5)]], [-0.5, 0.5]));
+        assert_eq!(
+            recorded(RewardTo::ByAgent),
+            (vec![vec![half, Some(-3.0), Some(-3.0)], vec![Some(-0.5), three, three]], [-3.0, 3.0])
+        );
     }
 }

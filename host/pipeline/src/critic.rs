@@ -34,7 +34,7 @@ impl Critic {
         let (policy, seed) = (&config.model, config.seed);
         let model = threads::apart(|| load(table, policy, seed).map_err(|error| error.during(Phase::Loading)));
         let model = model.map_err(|error| PipelineError::Stopped(format!("train.critic: {error}")))?;
-        let mut trainer = new_trainer(config, &model, table.optimizer, learning, ranks)?;
+        let mut trainer = new_trainer(config, &model, table.optimizer.beside(&learning.optimizer), learning, ranks)?;
         if let Some(checkpoint) = checkpoint {
             read_parameters(&model, &Checkpoints::critic(checkpoint))?;
             trainer.load(&Checkpoints::critic_optimizer(checkpoint)).map_err(PipelineError::Optimizer)?;

@@ -10,6 +10,7 @@ use crate::setup::Setup;
 use crate::teacher::Teacher;
 use gavel_agent::RunTool;
 use gavel_data::Shown;
+use gavel_scoring::recording::KeptComponents;
 
 /// The results of a dry run.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +27,7 @@ pub struct DryRun {
 
 /// Checks all that `gavel train` would use. The memory is that of each of `ranks` ranks.
 pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &Ranks::alone())?;
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let prompts = setup.train_prompts(config)?.rows;
     if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
         teacher.check(&prompts, &setup.text.tokenizer, setup.scorer.sandbox())?;
@@ -43,7 +44,7 @@ pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
 
 /// The same for `gavel sft`.
 pub fn dry_run_sft(config: &Config<SftTable>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &Ranks::alone())?;
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let rows = setup.sft_rows(config)?.rows;
     let probed = probe(config, &setup, &[])?;
     Ok(DryRun {

@@ -15,11 +15,16 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// A task, with the functions that its row offers.
+const KWARGS: &str = "chat_template_kwargs";
+
+/// A task, with what its row sets for its prompt.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) task: Arc<Task>,
+    /// The functions that it offers.
     pub(crate) tools: Vec<Value>,
+    /// Variables of the chat template.
+    pub(crate) template_kwargs: Map<String, Value>,
 }
 
 /// Draws responses from a server and scores them.
@@ -116,7 +121,7 @@ impl<'a> EndpointRollout<'a> {
                 Err(what) => SampleOutcome::without_calls(OutcomeKind::Unavailable, what),
             };
             (self.scored)();
-            Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None }
+            Member { sample: Arc::unwrap_or_clone(sample), outcome, advantages: Vec::new() }
         });
         Ok(Group { task: question.task.clone(), members: join_all(members).await })
     }
@@ -126,7 +131,7 @@ impl<'a> EndpointRollout<'a> {
     async fn response(&self, question: &Question, seed: u64) -> Result<std::result::Result<ChatCompletion, String>> {
         // It is never closed.
         let _turn = self.turns.acquire().await;
-        let error = match self.client.complete(&question.task.prompt, self.options(&question.tools, seed)).await {
+        let error = match self.client.complete(&question.task.prompt, self.options(question, seed)).await {
             Ok(completion) => {
                 self.answered.update(|answered| answered + 1);
                 self.failed_in_a_row.set(0);
@@ -145,8 +150,9 @@ impl<'a> EndpointRollout<'a> {
         }
     }
 
-    /// The options of a request: those of `[rollout]`, without those that the endpoint's own `options` set.
-    fn options(&self, tools: &[Value], seed: u64) -> Map<String, Value> {
+    /// The options of a request: those of `[rollout]`, without those that the endpoint's own `options` set, and those of
+    /// the row, which win.
+    fn options(&self, Question { tools, template_kwargs, .. }: &Question, seed: u64) -> Map<String, Value> {
         let table = self.table;
         let mut options = Map::new();
         let mut set = |name: &str, value: Value| options.insert(name.to_owned(), value);
@@ -175,26 +181,26 @@ impl<'a> EndpointRollout<'a> {
             set("logit_bias", Value::Object(biases.collect()));
         }
         if !tools.is_empty() {
-            set("tools", tools.into());
+            set("tools", tools.as_slice().into());
         }
         options.retain(|name, _| !self.endpoint.options.contains_key(name));
+        if !template_kwargs.is_empty() {
+            // The field of vLLM, SGLang and `gavel serve`; a server without it refuses it.
+            let mut all = self.endpoint.options.get(KWARGS).and_then(Value::as_object).cloned().unwrap_or_default();
+            all.extend(template_kwargs.clone());
+            options.insert(KWARGS.to_owned(), all.into());
+        }
         options
     }
 }
 
 fn trajectory(ChatCompletion { message, finish_reason, tokens }: &ChatCompletion) -> Trajectory {
-    let (messages, tokens) = (vec![message.clone()], tokens.map(KnownTokens::Counts));
-    Trajectory { opening: None, report: Default::default(), messages, tokens, finish_reason: *finish_reason }
+    let tokens = tokens.map(KnownTokens::Counts);
+    Trajectory { tokens, finish_reason: *finish_reason, ..Trajectory::of(vec![message.clone()]) }
 }
 
 fn no_response() -> Trajectory {
-    Trajectory {
-        opening: None,
-        report: Default::default(),
-        messages: Vec::new(),
-        tokens: None,
-        finish_reason: FinishReason::Error,
-    }
+    Trajectory { finish_reason: FinishReason::Error, ..Trajectory::of(Vec::new()) }
 }
 
 /// The number with the digits that it has in 32 bits, not with those that it has in 64 bits.

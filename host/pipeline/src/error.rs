@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::hub::HubError;
+use crate::placed_credit::Unplaced;
 use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_data::RowError;
 use gavel_plugin::{LoadError, TapeError};
@@ -55,9 +56,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// A run would continue with changed plugins.
-    #[error(
-        "{0}\nhint: put them back (their components are in the run's folder `plugins`), or continue with these: --resume --allow-changed-plugins"
-    )]
+    #[error("{0}\nhint: put them back, or continue with these: --resume --allow-changed-plugins")]
     ChangedPlugins(RecordingError),
     /// The answers that plugins get from outside cannot be recorded.
     #[error(transparent)]
@@ -69,6 +68,24 @@ pub enum PipelineError {
         step: u64,
         /// Why.
         source: TrainError,
+    },
+    /// A reward gave credit to a text that has no tokens to learn from.
+    #[error(
+        "step {step}: the reward `{reward}` gave credit to message {message} of trajectory {trajectory} of {sample}, which has no tokens: {why}\nhint: set the reward to give no credit, or report this with the trajectory"
+    )]
+    Credit {
+        /// The step.
+        step: u64,
+        /// The reward.
+        reward: String,
+        /// The sample.
+        sample: String,
+        /// The trajectory, from 0.
+        trajectory: usize,
+        /// The message, from 0.
+        message: u32,
+        /// Why.
+        why: Unplaced,
     },
     /// The optimiser cannot be set up or restored.
     #[error(transparent)]
@@ -106,6 +123,7 @@ impl From<EpisodeError<RolloutError>> for PipelineError {
         match error {
             EpisodeError::Policy(error) => error.into(),
             EpisodeError::Text(error) => error.into(),
+            EpisodeError::Row(error) => Self::Stopped(error.to_string()),
             EpisodeError::ShutDown => Self::ToolsStopped,
         }
     }

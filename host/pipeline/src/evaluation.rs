@@ -5,7 +5,7 @@ use crate::endpoint_rollout::{EndpointRollout, Question};
 use crate::error::{PipelineError, Result};
 use crate::policy::Policy;
 use crate::probe::{tasks, try_rewards_on};
-use crate::prompts::{task, tools, usable};
+use crate::prompts::{task, template_kwargs, tools, usable};
 use crate::ranks::Ranks;
 use crate::rollout::Rollout;
 use crate::sample_waits::ValidationWaits;
@@ -16,6 +16,7 @@ use gavel_data::Group;
 use gavel_rollout::AsyncEngine;
 use gavel_runs::{Metrics, check_weights};
 use gavel_scoring::chat::ChatEndpoint;
+use gavel_scoring::recording::KeptComponents;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ fn draw(
     }
     config.model.validate()?;
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
-    let Setup { scorer, mut reward_models, validation, limit, logic, .. } = Setup::new(config, &Ranks::alone())?;
+    let Setup { scorer, mut reward_models, validation, limit, logic, .. } =
+        Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     try_rewards_on(config, &scorer, tasks(&validation))?;
     let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
@@ -124,16 +126,17 @@ fn ask(
             "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or set agent.kind = \"single\" and leave agent.path and the [[tool]] tables out".into(),
         ));
     }
-    let (scorer, _) = scorer(config, &Ranks::alone())?;
+    let (scorer, _) = scorer(config, &KeptComponents::default(), &Ranks::alone())?;
     let mut questions = Vec::new();
     if let Some(datasets) = &config.data.validation {
         let rows = crate::dataset::rows(config, datasets, scorer.sandbox())?;
         questions = usable(rows, |row, path| {
             let place = row.place.clone();
             let task = Arc::new(task(row, path, "validation")?);
-            let bad = |what| PipelineError::BadRow { path: path.to_owned(), place, what };
-            let tools = tools(&task).map_err(bad)?;
-            Ok(Some(Question { task, tools }))
+            let bad = |what| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+            let tools = tools(&task).map_err(&bad)?;
+            let template_kwargs = template_kwargs(&task).map_err(bad)?;
+            Ok(Some(Question { task, tools, template_kwargs }))
         })?
         .rows;
         check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) fn to_member(task: &Arc<Task>, sample: QueuedSample) -> Option<Member> {
     let QueuedSample { index, trajectories, answer, outcome, .. } = sample;
     let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
-    Some(Member { sample, outcome: outcome?, advantage: None })
+    Some(Member { sample, outcome: outcome?, advantages: Vec::new() })
 }
 
 /// A sample with its outcome, as ranks exchange it.

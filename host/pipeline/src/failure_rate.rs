@@ -1,11 +1,11 @@
-//! Stops a run whose plugins fail too often.
+//! Stops a run whose plugins and tools fail too often.
 
 use crate::config::RlTable;
 use crate::error::{PipelineError, Result};
-use gavel_data::{Evaluation, Group, Member, OutcomeKind, Sample, Shown, ShownLines};
+use gavel_data::{Evaluation, Group, Member, OutcomeKind, Sample, Shown, ShownLines, ToolEnding};
 use std::collections::VecDeque;
 
-/// How many samples of the latest groups could not be scored. It covers as many groups as a step has.
+/// How many samples of the latest groups could not be scored, or had a tool that was unavailable. It covers as many groups as a step has.
 pub(crate) struct FailureWindow {
     max_failure_rate: f64,
     groups: usize,
@@ -15,6 +15,8 @@ pub(crate) struct FailureWindow {
 struct GroupFailures {
     samples: usize,
     failed: usize,
+    /// Whether some of them had a tool that was unavailable.
+    of_tools: bool,
     /// The account of the first sample that failed.
     account: Option<String>,
 }
@@ -27,26 +29,31 @@ impl FailureWindow {
 
     /// Adds a group, in place of the oldest one if there are enough.
     pub(crate) fn push(&mut self, group: &Group) {
-        let is_failed =
-            |member: &&Member| !matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
+        let is_failed = |member: &&Member| {
+            let is_scored = matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
+            !is_scored || unavailable_tool(&member.sample).is_some()
+        };
         let failed: Vec<&Member> = group.members.iter().filter(is_failed).collect();
         if self.recent.len() == self.groups {
             self.recent.pop_front();
         }
         let account = failed.first().map(|first| account(first));
-        self.recent.push_back(GroupFailures { samples: group.members.len(), failed: failed.len(), account });
+        let of_tools = failed.iter().any(|member| unavailable_tool(&member.sample).is_some());
+        self.recent.push_back(GroupFailures { samples: group.members.len(), failed: failed.len(), of_tools, account });
     }
 
-    /// Stops a run whose plugins fail too often to be learned from, once there are enough groups to judge by.
+    /// Stops a run whose plugins or tools fail too often to be learned from, once there are enough groups to judge by.
     pub(crate) fn check(&self, step: u64) -> Result<()> {
         let samples: usize = self.recent.iter().map(|group| group.samples).sum();
         let failed: usize = self.recent.iter().map(|group| group.failed).sum();
         if self.recent.len() < self.groups || failed as f64 <= self.max_failure_rate * samples as f64 {
             return Ok(());
         }
+        let of_tools = self.recent.iter().any(|group| group.of_tools);
+        let or_tool = if of_tools { " or had a tool that was unavailable" } else { "" };
         let first = self.recent.iter().find_map(|group| group.account.clone()).unwrap_or_default();
         Err(PipelineError::Stopped(format!(
-            "step {step}: {failed} of {samples} samples could not be scored, more than train.max_failure_rate = {} allows; the first: {first}\nhint: look at the `reason` of each sample in the step's trajectories, or run one again with `gavel replay RUN --step {step} --sample ID`",
+            "step {step}: {failed} of {samples} samples could not be scored{or_tool}, more than train.max_failure_rate = {} allows; the first: {first}\nhint: look at the `reason` of each sample in the step's trajectories, or run one again with `gavel replay RUN --step {step} --sample ID`",
             self.max_failure_rate,
         )))
     }
@@ -55,14 +62,21 @@ impl FailureWindow {
 /// Which sample failed, in which plugin, and what is known of the failure.
 fn account(member: &Member) -> String {
     let mut text = sample_name(&member.sample);
-    let reason = member.outcome.reason.as_deref().unwrap_or("no reason is known");
-    text.push_str(&format!(": {}", ShownLines(reason)));
+    let of_tool = unavailable_tool(&member.sample).map(|name| format!("the tool function `{name}` was unavailable"));
+    let reason = member.outcome.reason.clone().or(of_tool);
+    text.push_str(&format!(": {}", ShownLines(reason.as_deref().unwrap_or("no reason is known"))));
     let failed = member.outcome.plugins.values().find(|evaluation| evaluation.outcome.kind() == member.outcome.outcome);
     let Some(evaluation) = failed else { return text };
     if let Some(provenance) = &evaluation.provenance {
         text.push_str(&format!("\n  {}", provenance.judge));
     }
     text + &diagnosis(evaluation)
+}
+
+/// A function that was unavailable when the sample called it.
+fn unavailable_tool(sample: &Sample) -> Option<&str> {
+    let mut uses = sample.trajectories.iter().flat_map(|trajectory| &trajectory.report.tool_uses);
+    uses.find(|tool_use| tool_use.ending == ToolEnding::Unavailable)?.name.as_deref()
 }
 
 /// Which sample it is, and of which row.
@@ -89,6 +103,7 @@ pub(crate) fn diagnosis(evaluation: &Evaluation) -> String {
 mod tests {
     use super::*;
     use crate::testing::{group, rl_table};
+    use gavel_data::ToolUse;
 
     #[test]
     fn too_many_failures_stop_the_run() {
@@ -104,5 +119,27 @@ mod tests {
         // Only the last groups count.
         strict.push(&group(&[(OutcomeKind::Scored, Some(1.0))]));
         assert!(strict.check(4).is_ok());
+    }
+
+    #[test]
+    fn tools_that_are_unavailable_stop_the_run_although_the_samples_are_scored() {
+        let mut scored = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(0.0))]);
+        let window = |group: &Group| {
+            let mut window = FailureWindow::new(&rl_table("max_failure_rate = 0.4"));
+            window.push(group);
+            window.push(group);
+            window.check(3).map_err(|error| error.to_string())
+        };
+        assert_eq!(window(&scored), Ok(()));
+        for (ending, stops) in
+            [(ToolEnding::Failed, false), (ToolEnding::CalledWrongly, false), (ToolEnding::Unavailable, true)]
+        {
+            let tool_use = ToolUse { name: Some("search".into()), ending, turn: 0, seconds: 0.0 };
+            scored.members[1].sample.trajectories[0].report.tool_uses = vec![tool_use];
+            let stopped = window(&scored).err();
+            assert_eq!(stopped.is_some(), stops, "{ending:?}: {stopped:?}");
+            let says = "; the first: sample 1 of t: the tool function `search` was unavailable\nhint: ";
+            assert!(stopped.is_none_or(|what| what.contains(says)));
+        }
     }
 }

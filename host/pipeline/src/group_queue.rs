@@ -332,7 +332,7 @@ impl GroupQueue {
             }
             Event::Scored(key, sample, outcome) => {
                 self.last_scored = self.cause(key, &outcome);
-                let member = Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None };
+                let member = Member { sample: Arc::unwrap_or_clone(sample), outcome, advantages: Vec::new() };
                 self.set(key, SampleState::Done(Box::new(member)));
                 self.check_whole(key.draw).await
             }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use gavel_agent::{ToolSet, ToolSource, Tools};
 use gavel_data::Task;
 use gavel_plugin::{Agent, Sandbox};
-use gavel_scoring::recording::{ActorRecord, ActorRole};
+use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -21,17 +21,22 @@ pub(crate) enum Logic {
 }
 
 impl Logic {
-    /// Loads the agent and the tools of a configuration into the sandbox of its rewards.
+    /// Loads the agent and the tools of a configuration into the sandbox of its rewards. A run that is resumed continues
+    /// with the components in `kept`.
     ///
     /// # Errors
     /// One of them does not load.
-    pub(crate) fn load<T>(config: &Config<T>, sandbox: &Sandbox) -> Result<Self> {
+    pub(crate) fn load<T>(config: &Config<T>, kept: &KeptComponents, sandbox: &Sandbox) -> Result<Self> {
         let (table, runtime) = (&config.agent, sandbox.handle());
-        let agent = table.plugin(&config.limits);
+        let agent = table.plugin(&config.limits).map(|spec| kept.actor(ActorRole::Agent, spec));
         if !table.has_turns() {
             return Ok(Self::Single);
         }
-        let specs = config.tool.iter().map(|tool| tool.source(&config.limits)).collect();
+        let kept = |source| match source {
+            ToolSource::Component(spec) => kept.actor(ActorRole::Tool, *spec).into(),
+            server => server,
+        };
+        let specs = config.tool.iter().map(|tool| kept(tool.source(&config.limits))).collect();
         let set = Arc::new(runtime.block_on(ToolSet::load(sandbox, specs))?);
         let tools = Tools { set, limits: table.limits() };
         let agent = agent.map(|spec| runtime.block_on(Agent::load(sandbox, spec))).transpose()?;

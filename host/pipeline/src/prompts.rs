@@ -5,10 +5,10 @@ use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
 use crate::mixture::Share;
-use gavel_agent::Tools;
-use gavel_data::{DatasetRow, Message, Row, Task, TaskError};
-use gavel_text::{RenderOptions, TextModel};
-use serde_json::Value;
+use gavel_agent::{PromptOptions, Tools};
+use gavel_data::{DatasetRow, Row, Task, TaskError};
+use gavel_text::TextModel;
+use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +19,14 @@ pub(crate) struct Prompt {
     pub(crate) ids: Vec<u32>,
     /// The tools that its row may call, if there are any.
     pub(crate) tools: Option<Tools>,
+}
+
+/// How the prompt of a task is rendered.
+///
+/// # Errors
+/// A column of the row has a form that is not supported, or selects a tool that does not exist; the error says so.
+pub(crate) fn prompt_options(task: &Task, logic: &Logic) -> std::result::Result<PromptOptions, String> {
+    Ok(PromptOptions { functions: logic.offered(task)?, template_kwargs: template_kwargs(task)?.into() })
 }
 
 /// The limit of prompts, and what to do with longer ones.
@@ -95,16 +103,26 @@ pub(crate) fn prompts(
     limit: PromptLimit,
     logic: &Logic,
 ) -> Result<Drawable<Prompt>> {
-    usable(datasets, |row, path| {
-        let place = row.place.clone();
-        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let task = task(row, path, split)?;
-        let offered = logic.offered(&task).map_err(bad)?;
-        let ids = prompt_ids(&task.prompt, &offered, text).map_err(bad)?;
-        let tools = logic.tools_of(&task).map_err(bad)?;
-        let task = Arc::new(task);
-        Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, tools }))
-    })
+    usable(datasets, |row, path| prompt(row, path, split, text, limit, logic))
+}
+
+/// The prompt of a row; nothing if the row is left out.
+pub(crate) fn prompt(
+    row: Row,
+    path: &Path,
+    split: &str,
+    text: &TextModel,
+    limit: PromptLimit,
+    logic: &Logic,
+) -> Result<Option<Prompt>> {
+    let place = row.place.clone();
+    let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+    let task = task(row, path, split)?;
+    let options = prompt_options(&task, logic).map_err(bad)?;
+    let ids = text.prompt_ids_with(&task.prompt, &options.asking()).map_err(|error| bad(error.to_string()))?;
+    let tools = logic.tools_of(&task).map_err(bad)?;
+    let task = Arc::new(task);
+    Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, tools }))
 }
 
 /// The task of a row.
@@ -127,13 +145,9 @@ pub(crate) fn tools(task: &Task) -> std::result::Result<Vec<Value>, String> {
     task.reference.tools().map_err(|error| error.to_string())
 }
 
-/// The tokens of a prompt, with the tools that its row offers.
-pub(crate) fn prompt_ids(
-    prompt: &[Message],
-    tools: &[Value],
-    text: &TextModel,
-) -> std::result::Result<Vec<u32>, String> {
-    text.prompt_ids_with(prompt, &RenderOptions::prompt(tools)).map_err(|error| error.to_string())
+/// The variables of the chat template that a task's own column sets.
+pub(crate) fn template_kwargs(task: &Task) -> std::result::Result<Map<String, Value>, String> {
+    task.reference.template_kwargs().map_err(|error| error.to_string())
 }
 
 /// What `read` makes of each row; for a row that is left out, it returns nothing.

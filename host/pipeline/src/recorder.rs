@@ -57,13 +57,13 @@ impl Recorder {
             let DrawnGroup { draw, group, dropped, .. } = drawn;
             let (drawn_for, number) = numbering.place(*draw);
             let trained_step = dropped.is_none().then_some(step);
-            group.members.iter().map(move |Member { sample, outcome, advantage }| ScoredSample {
+            group.members.iter().map(move |Member { sample, outcome, advantages }| ScoredSample {
                 step: drawn_for,
                 group: number,
                 trained_step,
                 sample,
                 outcome,
-                advantage: *advantage,
+                advantages,
             })
         });
         // The samples of a group follow each other, and most begin with the same prompt.

@@ -9,7 +9,7 @@ use crate::recorder::Recorder;
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
 use gavel_scoring::Scorer;
-use gavel_scoring::recording::{Grouping, PluginSet, RecordingError, keep_plugin_set};
+use gavel_scoring::recording::{Grouping, KeptComponents, PluginSet, RecordingError, keep_plugin_set};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,21 @@ pub(crate) struct Found {
     folder: RunFolder,
     checkpoint: (PathBuf, State),
     allow_changed_plugins: bool,
+}
+
+impl Found {
+    /// The components that the run continues with: its own, unless it may continue with changed plugins.
+    fn components(&self) -> Result<KeptComponents> {
+        match self.allow_changed_plugins {
+            true => Ok(KeptComponents::default()),
+            false => Ok(KeptComponents::of(self.folder.path(), self.checkpoint.1.step)?),
+        }
+    }
+}
+
+/// The components of the run that was found; none for a new run.
+pub(crate) fn components(found: Option<&Found>) -> Result<KeptComponents> {
+    found.map_or_else(|| Ok(KeptComponents::default()), Found::components)
 }
 
 /// Finds the run to resume and its checkpoint, before anything is asked or computed; `None` for a new run. Rank 0 finds
@@ -56,7 +71,8 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
         Some((path, step)) if !ranks.is_first() => {
             let folder = RunFolder::join(&path, &config.log.folder(), ranks.rank())?;
             let checkpoint = folder.checkpoints().find(Some(step))?;
-            Ok(Some(Found { folder, checkpoint, allow_changed_plugins: false }))
+            let allow_changed_plugins = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
+            Ok(Some(Found { folder, checkpoint, allow_changed_plugins }))
         }
         _ => Ok(found),
     }

@@ -269,6 +269,7 @@ impl RlRun<'_> {
         let greedy = next.iter_mut().map(|drawn| drawn.greedy.take()).collect();
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let credit = CreditRule::new(config, text);
+        groups.iter().try_for_each(|group| credit.check(step.number, group))?;
         let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
         let experiences = rule.apply(&mut groups);
         let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
@@ -303,8 +304,12 @@ impl RlRun<'_> {
             None => 0,
         };
         let start = Instant::now();
-        for mini_batch in mini_batches.into_iter().filter(|_| step.number > steps_alone) {
-            let update = self.run.updater.update(step.number, mini_batch, loss, temperature, step.learning_rate);
+        let ends_step = step.trained + count == self.pace.groups_per_step;
+        let mut mini_batches = mini_batches.into_iter().filter(|_| step.number > steps_alone).peekable();
+        while let Some(mini_batch) = mini_batches.next() {
+            let is_last = ends_step && mini_batches.peek().is_none();
+            let (updater, rate) = (&self.run.updater, step.learning_rate);
+            let update = updater.update(step.number, mini_batch, loss, temperature, rate, is_last);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
         self.groups.policy_waits().resume();

@@ -154,7 +154,8 @@ impl Rollout {
                 Event::Scored(key, sample, outcome) => {
                     scored();
                     self.validating.end(key);
-                    members.insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantage: None });
+                    members
+                        .insert(key, Member { sample: Arc::unwrap_or_clone(sample), outcome, advantages: Vec::new() });
                 }
             }
         }

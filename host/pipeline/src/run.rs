@@ -137,12 +137,13 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         self.config.rollout.device.is_some()
     }
 
-    /// Declares the weights to be those of `version`, on the device that draws.
+    /// Declares the weights to be those of `version`, on the device that draws. On a device that also trains they
+    /// already are, if the step had an update.
     pub(crate) async fn publish(&self, version: u64) -> Result<()> {
-        if self.has_two_devices() {
-            self.updater.publish(&self.rollout.engine).await?;
+        match self.has_two_devices() {
+            true => self.updater.publish(&self.rollout.engine, version).await,
+            false => Ok(self.rollout.engine.set_version(version)?),
         }
-        Ok(self.rollout.engine.set_version(version)?)
     }
 
     /// The steps that the run still takes.

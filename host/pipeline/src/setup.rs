@@ -5,17 +5,17 @@ use crate::dataset::rows;
 use crate::error::{PipelineError, Result};
 use crate::logic::Logic;
 use crate::policy::text_and_config;
-use crate::prompts::{Drawable, Prompt, PromptLimit, prompts};
+use crate::prompts::{Drawable, Prompt, PromptLimit, prompts, template_kwargs};
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
 use crate::sft_rows::sft_rows;
-use gavel_agent as agent;
+use gavel_agent::{self as agent, PromptOptions};
 use gavel_data::{Shown, Task};
 use gavel_policy::ModelConfig;
-use gavel_scoring::{Scorer, ScorerConfig};
-use gavel_text::{History, RenderOptions, TextModel};
+use gavel_scoring::recording::KeptComponents;
+use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
+use gavel_text::{History, TextModel};
 use gavel_train::SftRow;
-use serde_json::Value;
 use std::collections::HashSet;
 
 /// What every command needs besides the weights.
@@ -31,13 +31,13 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// All ranks call this.
-    pub(crate) fn new<T: TrainTable>(config: &Config<T>, ranks: &Ranks) -> Result<Self> {
+    /// A run that is resumed continues with the components in `kept`. All ranks call this.
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<Self> {
         let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
-        let (scorer, reward_models) = scorer(config, ranks)?;
-        let logic = Logic::load(config, scorer.sandbox())?;
+        let (scorer, reward_models) = scorer(config, kept, ranks)?;
+        let logic = Logic::load(config, kept, scorer.sandbox())?;
         let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, logic };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
@@ -54,7 +54,9 @@ impl Setup {
             if self.logic.agent().is_none() {
                 check_calls(&self.text)?;
             }
-            check_history(&self.text, &prompt.task, &functions, self.logic.agent().is_some(), config.agent.history)?;
+            let template_kwargs = template_kwargs(&prompt.task).map_err(PipelineError::Stopped)?.into();
+            let options = PromptOptions { functions, template_kwargs };
+            check_history(&self.text, &prompt.task, &options, self.logic.agent().is_some(), config.agent.history)?;
         }
         check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
@@ -86,9 +88,13 @@ impl Setup {
 
 /// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the
 /// reward models by themselves.
-pub(crate) fn scorer<T>(config: &Config<T>, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
-    let plugins = config.reward.iter().map(|reward| reward.plugin(&config.limits)).collect();
-    let programs = config.exec.iter().map(|(name, table)| table.program(name)).collect();
+pub(crate) fn scorer<T>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
+    let plugins = config.reward.iter().map(|reward| {
+        let plugin = reward.plugin(&config.limits);
+        WeightedPlugin { spec: kept.reward(plugin.spec), ..plugin }
+    });
+    let plugins = plugins.collect();
+    let programs = config.exec.iter().map(|(name, table)| kept.program(table.program(name))).collect();
     let (sandbox, chat, limiters) = (config.resources.sandbox(), config.chat.clone(), config.limiter.clone());
     let models = RewardModels::of_rank(&config.reward_model, ranks)?;
     let config = ScorerConfig { sandbox, chat, limiters, reward_models: models.asked(), programs };
@@ -113,7 +119,7 @@ fn check_calls(text: &TextModel) -> Result<()> {
 fn check_history(
     text: &TextModel,
     task: &Task,
-    functions: &[Value],
+    options: &PromptOptions,
     is_agent: bool,
     history: agent::History,
 ) -> Result<()> {
@@ -121,7 +127,7 @@ fn check_history(
     if is_agent && is_split {
         return Ok(());
     }
-    let check = text.check_history(&task.prompt, &RenderOptions::prompt(functions))?;
+    let check = text.check_history(&task.prompt, &options.asking())?;
     let (kept, what) = match is_agent {
         true => (check.after_user, "a conversation of an agent"),
         false => (check.after_tool, "a conversation with tools"),

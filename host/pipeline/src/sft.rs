@@ -7,7 +7,7 @@ use crate::memory::predict_sft;
 use crate::probe::try_rewards;
 use crate::prompts::Drawable;
 use crate::ranks::Ranks;
-use crate::resume::find_run;
+use crate::resume::{components, find_run};
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
 use crate::task_stream::TaskStream;
@@ -26,7 +26,7 @@ use std::time::Instant;
 pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
     let (table, ranks) = (&config.train, &Ranks::of(peers, &config.reward_model)?);
     let found = find_run(config, start, ranks)?;
-    let setup = Setup::new(config, ranks)?;
+    let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     let learning = table.learning(rows.len());
     let schedule = learning.schedule.over(learning.steps).map_err(crate::config::ConfigError::from)?;

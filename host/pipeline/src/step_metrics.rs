@@ -40,7 +40,8 @@ pub(crate) fn describe(groups: &[&Group], max_tokens: usize, metrics: &mut Metri
     metrics.count("tokens/response", written as u64);
     metrics.count("tokens/prompt", tokens().map(|tokens| tokens.prompt.len() as u64).sum());
     count_outcomes("outcome", groups.iter().copied(), metrics);
-    metrics.describe("advantage", &members().filter_map(|member| member.advantage).collect::<Vec<_>>());
+    metrics
+        .describe("advantage", &members().flat_map(|member| &member.advantages).copied().flatten().collect::<Vec<_>>());
 }
 
 /// The means of the metrics that plugins gave beside their scores, below `prefix`: `reward/math/answered/mean`.

@@ -27,12 +27,13 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
             opening: None,
             report: Default::default(),
             messages: vec![Message::new(Role::Assistant, "a")],
+            by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         };
         let sample = Sample::new(task.clone(), index, vec![trajectory]);
         let outcome = SampleOutcome { reward, reason: None, ..SampleOutcome::without_calls(outcome, "") };
-        Member { sample, outcome, advantage: None }
+        Member { sample, outcome, advantages: Vec::new() }
     };
     Group { task: task.clone(), members: (0..).zip(outcomes).map(member).collect() }
 }

@@ -12,7 +12,7 @@ use crate::memory::predict_train;
 use crate::pace::Pace;
 use crate::probe::try_rewards;
 use crate::ranks::Ranks;
-use crate::resume::find_run;
+use crate::resume::{components, find_run};
 use crate::rl_step::{RlRun, StepReport};
 use crate::run::{Run, RunShape};
 use crate::setup::Setup;
@@ -34,7 +34,7 @@ use std::time::Instant;
 pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
     let (table, ranks) = (&config.train, &Ranks::of(peers, &config.reward_model)?);
     let found = find_run(config, start, ranks)?;
-    let setup = Setup::new(config, ranks)?;
+    let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
     let prompts = setup.train_prompts(config)?;
     let learning = table.learning(prompts.rows.len());
     let (steps, schedule) = (learning.steps, learning.schedule);

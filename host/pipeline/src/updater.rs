@@ -5,7 +5,7 @@ use crate::error::{PipelineError, Result};
 use crate::reference::Reference;
 use crate::token_measures::{Measuring, TokenMeasures};
 use gavel_policy::Model;
-use gavel_rollout::{AsyncEngine, CacheDuring};
+use gavel_rollout::{AsyncEngine, CacheDuring, Weights};
 use gavel_runs::Checkpoints;
 use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::{Path, PathBuf};
@@ -136,7 +136,8 @@ impl Updater {
         self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
-    /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout.
+    /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout. With `is_last`,
+    /// the weights are then those of version `step`.
     pub(crate) async fn update(
         &self,
         step: u64,
@@ -144,6 +145,7 @@ impl Updater {
         loss: LossConfig,
         temperature: f64,
         learning_rate: f64,
+        is_last: bool,
     ) -> Result<UpdateStats> {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
@@ -151,7 +153,8 @@ impl Updater {
             let reference = reference.as_ref().map(|reference| &reference.model);
             trainer.update(model, reference, &mini_batch, &loss, temperature, learning_rate)
         };
-        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+        let after = if is_last { Weights::OfVersion(step) } else { Weights::Changed };
+        self.engine.change(self.cache, after, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
     /// Takes an optimiser step of the critic over a mini-batch of step `step`.
@@ -174,15 +177,17 @@ impl Updater {
         Ok(self.engine.run(work).await??)
     }
 
-    /// Copies the weights to another device's model.
-    pub(crate) async fn publish(&self, to: &AsyncEngine) -> Result<()> {
+    /// Copies the weights, which are those of `version`, to another device's model.
+    pub(crate) async fn publish(&self, to: &AsyncEngine, version: u64) -> Result<()> {
         let parameters = self.engine.run(Model::parameters).await?;
-        Ok(to.run(move |model| model.set_parameters(&parameters)).await??)
+        let copy = move |model: &Model| model.set_parameters(&parameters);
+        Ok(to.change(CacheDuring::Kept, Weights::OfVersion(version), copy).await??)
     }
 
     /// Takes step `step` over rows to imitate.
     pub(crate) fn sft_step(&self, step: u64, rows: Vec<SftRow>, learning_rate: f64) -> Result<SftStats> {
-        self.on_device(self.cache, move |model, parts| parts.trainer.sft_step(model, &rows, learning_rate))?
+        let work = move |model: &Model, parts: &mut UpdateParts| parts.trainer.sft_step(model, &rows, learning_rate);
+        self.on_device(self.cache, Weights::OfVersion(step), work)?
             .map_err(|source| PipelineError::Train { step, source })
     }
 
@@ -190,7 +195,7 @@ impl Updater {
     /// reference that follows the policy, and with the critic. All ranks call this, and only rank 0 has a folder: the
     /// others send it their share of the optimiser's state.
     pub(crate) fn save(&self, into: Option<PathBuf>) -> Result<()> {
-        self.on_device(CacheDuring::Kept, move |model, parts| {
+        self.on_device(CacheDuring::Kept, Weights::Unchanged, move |model, parts| {
             let Some(into) = into else {
                 parts.critic.as_ref().map_or(Ok(()), Critic::send)?;
                 return parts.trainer.save(Path::new("")).map_err(PipelineError::Optimizer);
@@ -209,10 +214,11 @@ impl Updater {
     fn on_device<R: Send + 'static>(
         &self,
         cache: CacheDuring,
+        after: Weights,
         work: impl FnOnce(&Model, &mut UpdateParts) -> R + Send + 'static,
     ) -> Result<R> {
         let parts = self.parts.clone();
-        Ok(self.engine.run_blocking(cache, move |model| work(model, &mut lock(&parts)))?)
+        Ok(self.engine.run_blocking(cache, after, move |model| work(model, &mut lock(&parts)))?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Charges a call for what the host does for it: the memory that it holds, its
 //! processor time, and its requests. Every import charges its call here.
 
+use crate::chat::ChatError;
 use crate::exchange::Exchange;
 use crate::limits::Limits;
 use crate::memory_budget::{MemoryBudget, MemoryUse, NoMemory};
@@ -111,6 +112,13 @@ impl CallMeter {
     /// The requests that the call waits for.
     pub(crate) fn waits(&self) -> &OutsideWaits {
         &self.waits
+    }
+
+    /// Notes whether a model did not answer.
+    pub(crate) fn note_answer<T>(&self, answer: &Result<T, ChatError>) {
+        if matches!(answer, Err(ChatError::Unavailable(_))) {
+            self.waits.note_unanswered();
+        }
     }
 
     /// The progress of long work in the call's own poll.

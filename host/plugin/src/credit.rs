@@ -1,8 +1,8 @@
 //! Credit that a plugin gives to parts of a sample. It is recorded for training,
-//! so it must name parts that exist, with finite values.
+//! so it must name parts that the policy wrote, with finite values.
 
 use crate::bindings::gavel::plugin::types;
-use gavel_data::{Credit, MOST_REWARD, Message, Sample};
+use gavel_data::{Credit, MOST_REWARD, Message, Role, Sample};
 use std::collections::HashMap;
 
 /// The most parts with credit: several for each line of the longest response. All of them are recorded.
@@ -22,10 +22,22 @@ pub(crate) fn credit(given: Vec<types::Credit>, sample: &Sample) -> Result<Vec<C
             let count = sample.trajectories.len();
             return wrong(format!("is for trajectory {trajectory}, but the sample has {count}, counted from 0"));
         };
-        let Some(found) = found.messages.get(message as usize) else {
-            let count = found.messages.len();
+        let (messages, by_agent) = (&found.messages, &found.by_agent);
+        let Some(found) = messages.get(message as usize) else {
+            let count = messages.len();
             return wrong(format!("is for message {message}, but trajectory {trajectory} has {count}, counted from 0"));
         };
+        if found.role != Role::Assistant {
+            let role = found.role.as_str();
+            return wrong(format!(
+                "is for message {message} of trajectory {trajectory}, which has the role `{role}`: the policy did not write it"
+            ));
+        }
+        if by_agent.contains(&message) {
+            return wrong(format!(
+                "is for message {message} of trajectory {trajectory}, which the agent wrote, and not the policy"
+            ));
+        }
         let text = texts.entry((trajectory, message)).or_insert_with(|| Message::text(found));
         let range = format!("bytes {start}..{end} of message {message} of trajectory {trajectory}");
         if start > end {
@@ -49,12 +61,13 @@ pub(crate) fn credit(given: Vec<types::Credit>, sample: &Sample) -> Result<Vec<C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{Role, Task, Trajectory};
+    use gavel_data::{Task, Trajectory};
     use std::sync::Arc;
 
     fn sample() -> Sample {
-        let messages = vec![Message::new(Role::Tool, ""), Message::new(Role::Assistant, "aäb")];
-        let trajectory = Trajectory::of(messages);
+        let said = |text: &str| Message::new(Role::Assistant, text);
+        let messages = vec![Message::new(Role::Tool, ""), said("aäb"), said("aäb")];
+        let trajectory = Trajectory { by_agent: vec![2], ..Trajectory::of(messages) };
         let task = Arc::new(Task::with_prompt(Default::default(), Vec::new(), 0, "test"));
         Sample::new(task, 0, vec![trajectory])
     }
@@ -65,7 +78,7 @@ mod tests {
 
     #[test]
     fn credit_for_what_is_there_is_kept_in_order() {
-        let parts = [given(0, 1, 1, 3, -0.5), given(0, 1, 0, 4, 1e30), given(0, 0, 0, 0, 0.0), given(0, 1, 4, 4, -0.0)];
+        let parts = [given(0, 1, 1, 3, -0.5), given(0, 1, 0, 4, 1e30), given(0, 1, 0, 0, 0.0), given(0, 1, 4, 4, -0.0)];
         let kept = credit(parts.into(), &sample()).unwrap();
         assert_eq!(kept[0], Credit { trajectory: 0, message: 1, start: 1, end: 3, value: -0.5 });
         assert_eq!(kept.len(), 4);
@@ -77,7 +90,12 @@ mod tests {
     fn credit_for_anything_else_is_refused() {
         for (part, says) in [
             (given(1, 0, 0, 0, 1.0), "credit 1 is for trajectory 1, but the sample has 1, counted from 0"),
-            (given(0, 2, 0, 0, 1.0), "message 2, but trajectory 0 has 2, counted from 0"),
+            (given(0, 3, 0, 0, 1.0), "message 3, but trajectory 0 has 3, counted from 0"),
+            (
+                given(0, 0, 0, 0, 0.0),
+                "message 0 of trajectory 0, which has the role `tool`: the policy did not write it",
+            ),
+            (given(0, 2, 0, 1, 1.0), "message 2 of trajectory 0, which the agent wrote, and not the policy"),
             (given(0, 1, 0, 5, 1.0), "bytes 0..5 of message 1 of trajectory 0, but its text has 4"),
             (given(0, 1, 3, 1, 1.0), "which end before they begin"),
             (given(0, 1, 0, 2, 1.0), "which split a character"),

@@ -1,6 +1,6 @@
 //! Settings of the engines that compile and run components.
 
-use crate::limits::STACK;
+use crate::limits::{HOST_STACK, STACK};
 use wasmtime::Config;
 
 /// Up to this size, the memory of a snapshot is mapped and not copied, however
@@ -15,6 +15,7 @@ pub(crate) fn engine_config(fuel: bool) -> Config {
         .consume_fuel(fuel)
         .cranelift_nan_canonicalization(true)
         .max_wasm_stack(STACK)
+        .async_stack_size(STACK + HOST_STACK)
         .memory_guaranteed_dense_image_size(IMAGE_BYTES);
     config
 }

@@ -38,8 +38,15 @@ pub struct Limits {
 }
 
 /// Bytes of stack of a call. It is a setting of the engine, and so the same for
-/// all calls. Every call in flight has one.
-pub(crate) const STACK: usize = 512 << 10;
+/// all calls. Every call in flight has one, of which only the pages that it
+/// touched take memory. CPython needs a kilobyte for each call from C to Python
+/// and half of one to free an object that holds the next: a list of 50,000
+/// linked nodes must fit.
+pub(crate) const STACK: usize = 32 << 20;
+
+/// Bytes of the same stack that are the host's, for the functions that it gives
+/// to plugins.
+pub(crate) const HOST_STACK: usize = 3 << 19;
 
 /// The most elements of a table, which is a setting of the engine too. CPython
 /// has 15,000 functions in its table.

@@ -20,6 +20,7 @@ struct Requests {
     /// When the oldest one became the oldest.
     since: Option<Instant>,
     spent: BTreeMap<String, Duration>,
+    is_unanswered: bool,
 }
 
 /// A request without an answer.
@@ -55,6 +56,16 @@ impl OutsideWaits {
         let mut requests = self.lock();
         requests.settle();
         requests.spent.clone()
+    }
+
+    /// Whether a model did not answer one of the call's requests.
+    pub fn is_unanswered(&self) -> bool {
+        self.lock().is_unanswered
+    }
+
+    /// Notes that a model did not answer.
+    pub(crate) fn note_unanswered(&self) {
+        self.lock().is_unanswered = true;
     }
 
     /// Waits for the turn of a request that costs no tokens. Meanwhile, the call is shown as waiting for

@@ -68,6 +68,16 @@ impl Architecture {
         if self == Self::Gemma { "gelu_pytorch_tanh" } else { "silu" }
     }
 
+    /// `max_position_embeddings` if `config.json` does not set it.
+    pub(crate) fn default_positions(self) -> i64 {
+        match self {
+            Self::Qwen2 | Self::Qwen3 => 32_768,
+            Self::Llama => 2048,
+            Self::Mistral => 131_072,
+            Self::Gemma => 8192,
+        }
+    }
+
     pub(crate) fn ties_embeddings_by_default(self) -> bool {
         self == Self::Gemma
     }

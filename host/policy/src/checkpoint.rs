@@ -17,6 +17,8 @@ use tch::{Device, Kind, Tensor};
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
+const EMBEDDING: &str = "model.embed_tokens.weight";
+const HEAD: &str = "lm_head.weight";
 /// The most bytes of an index: it has a line for each tensor.
 const INDEX_BYTES: u64 = 256 << 20;
 /// How many bytes the files may have less than the weights, so that memory is taken before the missing tensors are
@@ -104,6 +106,9 @@ impl Model {
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
         for path in &files.all {
             load_file(path, &mut missing, |name| is_passed_over(name, &stored, model.config()))?;
+        }
+        if stored.head == Head::LanguageModel && stored.tie_word_embeddings {
+            tie_head(&files, &model, &mut missing)?;
         }
         // A critic or reward model that is made from another model starts with that model's head, if it has one.
         let begins = match stored.head {
@@ -243,9 +248,30 @@ fn load_file(path: &Path, missing: &mut BTreeMap<String, Tensor>, passed_over: i
     Ok(())
 }
 
+/// Ties a head that a file has in spite of `tie_word_embeddings`: it must be the embedding, or takes its place.
+fn tie_head(files: &WeightFiles, model: &Model, missing: &mut BTreeMap<String, Tensor>) -> Result<()> {
+    for path in &files.all {
+        let file = TensorFile::open(path)?;
+        let Ok(view) = file.tensors()?.tensor(HEAD) else { continue };
+        // safetensors itself keeps one name of tensors that share memory, and not always the embedding's.
+        if let Some(mut embedding) = missing.remove(EMBEDDING) {
+            file.copy(HEAD, &view, &mut embedding)?;
+        } else if model.config().head == Head::LanguageModel {
+            let mut head = model.embedding.f_zeros_like()?;
+            file.copy(HEAD, &view, &mut head)?;
+            if !head.f_equal(&model.embedding)? {
+                return Err(file.wrong(format!(
+                    "tensor `{HEAD}` is not `{EMBEDDING}`, to which `tie_word_embeddings` in config.json ties it\nhint: set that to false to use this head; to use the embedding, remove the tensor"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Tensors that some checkpoints hold although they follow from the rest, and
 /// the head of a language model that becomes a critic or a reward model.
 fn is_passed_over(name: &str, stored: &ModelConfig, model: &ModelConfig) -> bool {
     let replaced = model.head != stored.head && stored.head == Head::LanguageModel;
-    name.ends_with("rotary_emb.inv_freq") || (name == "lm_head.weight" && (stored.tie_word_embeddings || replaced))
+    name.ends_with("rotary_emb.inv_freq") || (name == HEAD && (stored.tie_word_embeddings || replaced))
 }

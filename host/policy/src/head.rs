@@ -66,3 +66,23 @@ impl Model {
         }
     }
 }
+
+/// The number of the token at which a classifier's score of a sequence is read: the last one that is not `pad`, or the
+/// first, as in `transformers`. `None` for a sequence without tokens.
+pub fn score_place(tokens: &[u32], pad: Option<u32>) -> Option<usize> {
+    let first = tokens.first().map(|_| 0);
+    tokens.iter().rposition(|token| Some(*token) != pad).or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_is_read_before_the_tokens_that_pad() {
+        let place = |tokens: &[u32]| score_place(tokens, Some(0));
+        assert_eq!((place(&[3, 0, 4]), place(&[3, 0, 4, 0, 0])), (Some(2), Some(2)));
+        assert_eq!((place(&[0, 0]), place(&[])), (Some(0), None));
+        assert_eq!(score_place(&[3, 0], None), Some(1));
+    }
+}

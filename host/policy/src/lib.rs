@@ -45,6 +45,7 @@ pub use dtype::Dtype;
 pub use engine::{Drawn, Engine, EngineConfig, EngineStep, Finished, Request};
 pub use error::PolicyError;
 pub use fast_paths::CudaFastPaths;
+pub use head::score_place;
 pub use lora::{LoraConfig, Module, adapter_parameters};
 pub use model::Model;
 pub use model_folder::ModelFolder;

@@ -2,8 +2,8 @@
 
 use crate::error::{PolicyError, Result};
 
-/// How the tokens of a response are drawn and when it ends. Truncations apply
-/// after the temperature, in the order top-k, top-p, min-p.
+/// How the tokens of a response are drawn and when it ends. The names are
+/// vLLM's, and so is the order: bias, penalty, temperature, min-p, top-k, top-p.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     /// Logits are divided by it; 0 takes the most probable token.
@@ -11,8 +11,8 @@ pub struct Sampling {
     /// Only the `top_k` most probable tokens (Fan et al., arXiv:1805.04833), and
     /// those that are as probable as the last of them.
     pub top_k: Option<usize>,
-    /// Only the most probable tokens that together reach this probability; 1
-    /// is no limit (Holtzman et al., arXiv:1904.09751).
+    /// Only the most probable tokens that together reach this share of what
+    /// min-p and top-k left; 1 is no limit (Holtzman et al., arXiv:1904.09751).
     pub top_p: f32,
     /// Only tokens with at least this share of the most probable one's
     /// probability; 0 means no limit (arXiv:2407.01082).
@@ -20,8 +20,7 @@ pub struct Sampling {
     /// Positive logits of tokens in the prompt or the response are divided by
     /// it, negative ones multiplied (arXiv:1909.05858); 1 means no penalty.
     pub repetition_penalty: f32,
-    /// Added to the logits of these tokens, after the penalty and before the
-    /// temperature.
+    /// Added to the logits of these tokens, before the penalty.
     pub logit_bias: Vec<(u32, f32)>,
     /// The most tokens that a response may have, the stop token included.
     pub max_tokens: usize,

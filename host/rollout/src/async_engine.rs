@@ -1,7 +1,7 @@
 //! The handle of a model on its device.
 
 use crate::completion::Completion;
-use crate::device_thread::{CacheDuring, DeviceThread, Order, Queued, Reply};
+use crate::device_thread::{CacheDuring, DeviceThread, Order, Queued, Reply, Weights};
 use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
@@ -139,22 +139,37 @@ impl AsyncEngine {
         cache: CacheDuring,
         work: impl FnOnce(&Model) -> R + Send + 'static,
     ) -> Result<R, RolloutError> {
+        self.change(cache, Weights::Unchanged, work).await
+    }
+
+    /// Does `work`, which may change the weights, as [`run_with`](Self::run_with) does. No token is drawn between the
+    /// change and its declaration, `after`.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn change<R: Send + 'static>(
+        &self,
+        cache: CacheDuring,
+        after: Weights,
+        work: impl FnOnce(&Model) -> R + Send + 'static,
+    ) -> Result<R, RolloutError> {
         let (done, result) = oneshot::channel();
         let work = move |model: Result<&Model, RolloutError>| {
             // Whoever asked may have stopped waiting.
             let _ = done.send(model.map(work));
         };
-        self.thread.send(Order::Run { cache, work: Box::new(work) })?;
+        self.thread.send(Order::Run { cache, after, work: Box::new(work) })?;
         result.await.map_err(|_| self.thread.stopped())?
     }
 
-    /// Does `work` as [`run_with`](Self::run_with) does, and blocks the calling thread until it is done.
+    /// Does `work` as [`change`](Self::change) does, and blocks the calling thread until it is done.
     ///
     /// # Errors
     /// As there.
     pub fn run_blocking<R: Send + 'static>(
         &self,
         cache: CacheDuring,
+        after: Weights,
         work: impl FnOnce(&Model) -> R + Send + 'static,
     ) -> Result<R, RolloutError> {
         let (done, result) = std::sync::mpsc::channel();
@@ -162,7 +177,7 @@ impl AsyncEngine {
             // Whoever asked waits, unless the process ends.
             let _ = done.send(model.map(work));
         };
-        self.thread.send(Order::Run { cache, work: Box::new(work) })?;
+        self.thread.send(Order::Run { cache, after, work: Box::new(work) })?;
         result.recv().map_err(|_| self.thread.stopped())?
     }
 
@@ -179,7 +194,8 @@ impl AsyncEngine {
         self.thread.send(Order::Forget(conversation))
     }
 
-    /// Declares the weights to be those of `version`, for everything that is drawn from now on.
+    /// Declares the weights to be those of `version`, for everything that is drawn from now on. Work that changes them
+    /// says so [itself](Self::change).
     ///
     /// # Errors
     /// The thread has ended.

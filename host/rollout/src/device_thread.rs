@@ -32,8 +32,8 @@ pub(crate) enum Order {
     SetVersion(u64),
     /// A conversation has no further turn.
     Forget(u64),
-    /// Do this between two steps.
-    Run { cache: CacheDuring, work: Work },
+    /// Do this between two steps; `after` says what became of the weights.
+    Run { cache: CacheDuring, after: Weights, work: Work },
 }
 
 /// Other work with the model, or why it cannot be done.
@@ -47,6 +47,18 @@ pub enum CacheDuring {
     Kept,
     /// Their memory is freed. Responses under way are computed again afterwards.
     Released,
+}
+
+/// What becomes of the weights in other work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// They stay.
+    #[default]
+    Unchanged,
+    /// They change within their version, as in each update of a step but the last.
+    Changed,
+    /// They become those of this version.
+    OfVersion(u64),
 }
 
 /// A request to submit.
@@ -222,7 +234,7 @@ impl Owner {
             }
             Order::SetVersion(version) => self.engine.set_version(version),
             Order::Forget(conversation) => self.engine.forget(conversation),
-            Order::Run { cache, work } => {
+            Order::Run { cache, after, work } => {
                 if cache == CacheDuring::Released
                     && let Err(error) = self.engine.release_cache()
                 {
@@ -230,6 +242,12 @@ impl Owner {
                     return Err(error);
                 }
                 work(Ok(&self.model));
+                // In the same order, so that no token is drawn in between.
+                match after {
+                    Weights::Unchanged => {}
+                    Weights::Changed => self.engine.weights_changed(),
+                    Weights::OfVersion(version) => self.engine.set_version(version),
+                }
             }
         }
         Ok(())
@@ -385,7 +403,7 @@ mod tests {
                 model.unwrap().parameters().into_iter().find(|(name, _)| name == "model.norm.weight").unwrap();
             norm.set_data(&Tensor::ones([count], (norm.kind(), norm.device())));
         };
-        thread.send(Order::Run { cache: CacheDuring::Kept, work: Box::new(work) }).unwrap();
+        thread.send(Order::Run { cache: CacheDuring::Kept, after: Weights::Changed, work: Box::new(work) }).unwrap();
     }
 
     /// The results of two requests that are submitted together.

@@ -1,7 +1,8 @@
 //! One thread that owns a device, and the handle that everyone asks: training, validation, evaluation and the server.
 //!
 //! [`AsyncEngine`] is the handle. [`AsyncEngine::generate`] gives whole responses, [`AsyncEngine::stream`] gives them
-//! as they are drawn, and [`AsyncEngine::run`] does other work with the model between two steps of decoding.
+//! as they are drawn, [`AsyncEngine::run`] does other work with the model between two steps of decoding, and
+//! [`AsyncEngine::change`] changes its weights.
 
 mod async_engine;
 mod completion;
@@ -18,7 +19,7 @@ mod thread_end;
 
 pub use async_engine::AsyncEngine;
 pub use completion::{Completion, Piece, WholeCompletion};
-pub use device_thread::CacheDuring;
+pub use device_thread::{CacheDuring, Weights};
 pub use device_turns::DeviceTurns;
 pub use error::RolloutError;
 pub use load::load;

@@ -76,4 +76,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_stop_text_is_found_in_a_response_that_begins_within_a_character() {
+        let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tokenizer_cases");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(kinds.join("byte_fallback/tokenizer.json"), folder.path().join("tokenizer.json")).unwrap();
+        std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"eos_token": "</s>"}"#).unwrap();
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        let ids = |names: &[&str]| -> Vec<u32> { names.iter().map(|name| tokenizer.token_id(name).unwrap()).collect() };
+        for prompt in [ids(&["a", "<0x0A>"]), ids(&["a", "<0xC3>"]), ids(&["<0x0A>"])] {
+            let decoder = tokenizer.stream(true).after(&prompt);
+            let mut reader = StopReader::new(decoder, vec!["\u{fffd}b".into()], Vec::new());
+            let read = ids(&["<0xA9>", "a", "<0xA9>", "b"]).into_iter().map(|id| reader.push(id).unwrap());
+            let read: Vec<Certain> = read.collect();
+            let text: String = read.iter().map(|certain| certain.text.as_str()).collect();
+            assert_eq!((text.as_str(), read.iter().position(|certain| certain.stopped)), ("\u{fffd}a", Some(3)));
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use futures::future::{join, join4, try_join_all};
 use gavel_data::FinishReason;
 use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
-use gavel_rollout::{AsyncEngine, CacheDuring, GenerateRequest, Observer, RolloutError};
+use gavel_rollout::{AsyncEngine, CacheDuring, GenerateRequest, Observer, RolloutError, Weights};
 use gavel_text::TextModel;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,12 +18,16 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 const LENGTH: usize = 24;
 
 fn engine_with(observer: Arc<dyn Observer>) -> AsyncEngine {
+    engine_of(EngineConfig::default(), observer)
+}
+
+fn engine_of(decoding: EngineConfig, observer: Arc<dyn Observer>) -> AsyncEngine {
     let text = TextModel::byte_level();
     let sizes = json!({"vocab_size": text.tokenizer.vocab_size(), "hidden_size": 16, "intermediate_size": 16,
                        "num_hidden_layers": 2, "num_attention_heads": 2});
     let config: ModelConfig = serde_json::from_value(sizes).unwrap();
     let model = Model::random(config, 3, Device::Cpu).unwrap();
-    AsyncEngine::start(model, text, EngineConfig::default(), observer).unwrap()
+    AsyncEngine::start(model, text, decoding, observer).unwrap()
 }
 
 fn engine() -> AsyncEngine {
@@ -178,4 +182,38 @@ fn tokens_carry_the_version_that_drew_them() {
         block_on(async { engine.generate(vec![request(1, &[])]).await?.remove(0).await }).unwrap().versions
     };
     assert_eq!((versions(4), versions(5)), (vec![4; LENGTH], vec![5; LENGTH]));
+}
+
+#[test]
+fn no_token_is_drawn_between_a_change_of_weights_and_its_version() {
+    for (after, version) in [(Weights::OfVersion(4), 4), (Weights::Changed, 0)] {
+        let ((reached, reaches), (resume, resumed)) = (mpsc::channel(), mpsc::channel());
+        let pause = Arc::new(Pause { steps: AtomicUsize::new(0), reached, resume: Mutex::new(resumed) });
+        let engine = engine_of(EngineConfig { recompute_cache: true, ..EngineConfig::default() }, pause);
+        let any = Sampling::new(LENGTH, Vec::new());
+        let request = GenerateRequest { sampling: any, ..request(1, &[]) };
+        let prompt = request.prompt.clone();
+        let (found, under_new) = block_on(async {
+            let response = engine.generate(vec![request]).await.unwrap().remove(0);
+            reaches.recv().unwrap();
+            let change = |model: &Model| {
+                tch::no_grad(|| {
+                    model.parameters().into_iter().for_each(|(_, mut weight)| _ = weight.g_mul_scalar_(3.0))
+                });
+            };
+            let changed = engine.change(CacheDuring::Kept, after, change);
+            let (changed, ()) = join(changed, async { resume.send(()).unwrap() }).await;
+            changed.unwrap();
+            let found = response.await.unwrap();
+            let tokens = [&prompt[..], &found.response].concat();
+            let under_new = engine.run(move |model| model.token_logprobs(&tokens)).await.unwrap().unwrap();
+            (found, under_new)
+        });
+        // The pause is after the third token.
+        assert_eq!(found.versions, [vec![0; 3], vec![version; LENGTH - 3]].concat());
+        let under_new = &under_new[under_new.len() - LENGTH..];
+        let is_of_new = |at: usize| (found.logprobs[at] - under_new[at]).abs() < 1e-4;
+        // Also the keys and values before the change are those of the new weights.
+        assert!((3..LENGTH).all(is_of_new) && !(0..3).all(is_of_new), "{:?} {under_new:?}", found.logprobs);
+    }
 }

@@ -1,10 +1,10 @@
-//! Lines that cannot be read; the rest of the file can.
+//! Lines that cannot be used; the rest of the file can.
 
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A line that cannot be parsed.
+/// A line that cannot be parsed, is there twice, or stands beside others that are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DamagedLine {
     /// The file.

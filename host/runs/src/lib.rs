@@ -54,7 +54,7 @@ pub use holder::Holder;
 pub use metrics::Metrics;
 pub use metrics_log::read_metrics;
 pub use named_tables::{find_named, table_name, table_names};
-pub use plugin_sets::{find_component, keep_component, read_plugin_sets, write_plugin_sets};
+pub use plugin_sets::{find_component, is_component, keep_component, read_plugin_sets, write_plugin_sets};
 pub use queue::{QueuedGroup, QueuedSample};
 pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use samples::{RecordedSample, SampleReader, SampleWriter, Samples, ScoredSample};

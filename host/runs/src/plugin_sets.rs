@@ -70,6 +70,11 @@ pub fn find_component(run: &Path, hash: &str) -> Result<PathBuf> {
     if found == hash { Ok(path) } else { Err(RunError::OtherComponent { path, found }) }
 }
 
+/// Whether the file at `path` is the component with this hash.
+pub fn is_component(path: &Path, hash: &str) -> bool {
+    hash_of(path).is_ok_and(|found| found == hash)
+}
+
 fn hash_of(path: &Path) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new();
     let file = open_regular(path)?;
@@ -106,6 +111,9 @@ mod tests {
         keep_component(run.path(), "a", &component, &hash).unwrap();
         let kept = find_component(run.path(), &hash).unwrap();
         assert_eq!(fs::read(&kept).unwrap(), b"component");
+        let absent = run.path().join("absent.wasm");
+        let is = |path: &Path, hash: &str| is_component(path, hash);
+        assert_eq!((is(&component, &hash), is(&component, &other), is(&absent, &hash)), (true, false, false));
         fs::write(&kept, "other").unwrap();
         let error = find_component(run.path(), &hash).unwrap_err();
         assert!(matches!(&error, RunError::OtherComponent { found, .. } if *found == other), "{error}");

@@ -60,6 +60,8 @@ struct TrajectoryEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     opening: Option<Opening>,
     messages: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    by_agent: Vec<u32>,
     finish_reason: FinishReason,
     token_ids: Option<PackedTokens>,
     #[serde(default)]
@@ -71,6 +73,7 @@ impl From<&QueuedGroup> for Line {
         let trajectory = |trajectory: &Trajectory| TrajectoryEntry {
             opening: trajectory.opening.clone(),
             messages: trajectory.messages.clone(),
+            by_agent: trajectory.by_agent.clone(),
             finish_reason: trajectory.finish_reason,
             token_ids: trajectory.tokens().map(PackedTokens::from),
             rollout: trajectory.report.clone(),
@@ -94,6 +97,7 @@ impl Line {
                 opening: entry.opening,
                 report: entry.rollout,
                 messages: entry.messages,
+                by_agent: entry.by_agent,
                 tokens,
                 finish_reason: entry.finish_reason,
             })
@@ -180,7 +184,8 @@ mod tests {
         let trajectory = Trajectory {
             opening: Some(Opening { speaker: "pro".into(), messages: vec![Message::new(Role::User, "q")] }),
             report: Default::default(),
-            messages: vec![Message::new(Role::Assistant, "a\n\u{0}")],
+            messages: vec![Message::new(Role::Assistant, "a\n\u{0}"), Message::new(Role::Assistant, "b")],
+            by_agent: vec![1],
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
         };

@@ -217,7 +217,15 @@ impl RunFolder {
         let checkpoints = self.checkpoints().forget_after(step)?;
         let samples = forget_samples_after(&self.path, step)?;
         let shared = self.shared.as_mut();
-        let (metrics, damaged) = shared.map_or(Ok((0, 0)), |shared| shared.metrics.forget_after(step))?;
+        let (metrics, damaged) = match shared {
+            Some(Shared { metrics, events, .. }) => {
+                if let Some(events) = events {
+                    events.purge(step + 1).map_err(RunError::io("write events in", &self.path))?;
+                }
+                metrics.forget_after(step)?
+            }
+            None => (0, 0),
+        };
         Ok(Rewound { metrics, samples, checkpoints, damaged })
     }
 }

@@ -8,6 +8,7 @@ use gavel_data::disk;
 use gavel_data::files::{append_to_lines, open_regular, read_line};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, ErrorKind, Write};
@@ -96,7 +97,7 @@ impl TaskStore {
 /// Tasks by their hash.
 pub type Tasks = HashMap<String, Arc<Task>>;
 
-/// All tasks, and the lines that cannot be parsed.
+/// All tasks, and the lines that cannot be parsed or repeat a task of their file.
 pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
     let entries = match fs::read_dir(folder) {
@@ -116,7 +117,7 @@ pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     Ok((tasks, damaged))
 }
 
-/// Adds the tasks of a file; returns the lines that cannot be parsed.
+/// Adds the tasks of a file; returns the lines that cannot be parsed or repeat a task of the file.
 fn read_tasks_of(path: &Path, tasks: &mut Tasks) -> Result<Vec<DamagedLine>> {
     let mut damaged = Vec::new();
     let file = match open_regular(path) {
@@ -126,16 +127,25 @@ fn read_tasks_of(path: &Path, tasks: &mut Tasks) -> Result<Vec<DamagedLine>> {
     };
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
+    let mut first_lines = HashMap::new();
     for line in 1.. {
         read_line(&mut lines, &mut text).map_err(RunError::io("read", path))?;
         // A line without its end was being written when the process was killed; no sample names it yet.
         if text.pop() != Some(b'\n') {
             break;
         }
-        match serde_json::from_slice::<Line<'_>>(&text) {
-            Ok(line) => drop(tasks.insert(line.hash.into_owned(), Arc::new(line.task.into_owned()))),
-            Err(error) => damaged.push(DamagedLine { path: path.to_owned(), line, what: error.to_string() }),
-        }
+        let what = match serde_json::from_slice::<Line<'_>>(&text) {
+            Ok(Line { hash, task }) => match first_lines.entry(hash.into_owned()) {
+                Entry::Occupied(first) => format!("task {} is on line {} too", first.key(), first.get()),
+                Entry::Vacant(place) => {
+                    tasks.insert(place.key().clone(), Arc::new(task.into_owned()));
+                    place.insert(line);
+                    continue;
+                }
+            },
+            Err(error) => error.to_string(),
+        };
+        damaged.push(DamagedLine { path: path.to_owned(), line, what });
     }
     Ok(damaged)
 }
@@ -170,6 +180,12 @@ mod tests {
         let (tasks, damaged) = read_tasks(folder.path()).unwrap();
         assert_eq!((&*tasks[&hash], &*tasks[&other], tasks.len()), (&a, &b, 2));
         assert_eq!(damaged, []);
+
+        // A line that is there twice.
+        std::fs::write(&file, format!("{text}{}\n", text.lines().next().unwrap())).unwrap();
+        let (tasks, damaged) = read_tasks(folder.path()).unwrap();
+        let says = format!("{}, line 3: task {hash} is on line 1 too", file.display());
+        assert_eq!((tasks.len(), damaged[0].to_string(), damaged.len()), (2, says, 1));
 
         // A power cut left zeros in place of a line that others follow.
         let zeros = "\0".repeat(text.find('\n').unwrap());

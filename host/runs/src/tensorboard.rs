@@ -17,18 +17,29 @@ impl EventWriter {
     /// A new event file in `folder`, named as TensorBoard looks for it.
     pub(crate) fn create(folder: &Path) -> Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let name = format!("events.out.tfevents.{}.{}.gavel", now.as_secs(), now.subsec_nanos());
+        // TensorBoard reads the files of a folder in the order of their names.
+        let name = format!("events.out.tfevents.{}.{:09}.gavel", now.as_secs(), now.subsec_nanos());
         let mut writer = Self(BufWriter::new(File::create_new(folder.join(name))?));
-        let mut event = Vec::new();
-        double(&mut event, 1, now.as_secs_f64());
+        let mut event = event();
         bytes(&mut event, 3, b"brain.Event:2");
         writer.record(&event)?;
         Ok(writer)
     }
 
+    /// Removes `step` and later steps from the curves of the files before this one, as `SummaryWriter(purge_step=…)` of
+    /// torch does: a session starts at this step.
+    pub(crate) fn purge(&mut self, step: u64) -> Result<()> {
+        let mut event = event();
+        tag(&mut event, 2, 0);
+        varint(&mut event, step);
+        // SessionLog { status: START }
+        bytes(&mut event, 7, b"\x08\x01");
+        self.record(&event)?;
+        self.0.flush()
+    }
+
     /// Adds every number of a step.
     pub(crate) fn write(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut summary = Vec::new();
         for (name, value) in metrics.as_json() {
             let Some(value) = value.as_f64().filter(|_| name != "step") else { continue };
@@ -38,8 +49,7 @@ impl EventWriter {
             scalar.extend_from_slice(&(value as f32).to_le_bytes());
             bytes(&mut summary, 1, &scalar);
         }
-        let mut event = Vec::new();
-        double(&mut event, 1, now.as_secs_f64());
+        let mut event = event();
         tag(&mut event, 2, 0);
         varint(&mut event, step);
         bytes(&mut event, 5, &summary);
@@ -54,6 +64,14 @@ impl EventWriter {
         self.0.write_all(data)?;
         self.0.write_all(&masked_crc(data).to_le_bytes())
     }
+}
+
+/// The beginning of an event: its time.
+fn event() -> Vec<u8> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut event = Vec::new();
+    double(&mut event, 1, now.as_secs_f64());
+    event
 }
 
 /// TFRecord's checksum: CRC-32C, rotated and offset.
@@ -98,6 +116,7 @@ mod tests {
         let mut metrics = Metrics::of_step(301);
         metrics.set("reward/\u{1b}[2J\u{202e}x\n", 0.5);
         writer.write(301, &metrics).unwrap();
+        writer.purge(300).unwrap();
         let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let file = std::fs::read(path).unwrap();
         let mut rest = &file[..];
@@ -112,12 +131,14 @@ mod tests {
             );
             rest = &rest[16 + length..];
         }
-        assert_eq!(records.len(), 3);
+        assert_eq!(records.len(), 4);
         assert_eq!(&records[0][9..], b"\x1a\x0dbrain.Event:2");
         // step 300; summary { value { tag: "reward/mean", simple_value: 0.5 } }
         assert_eq!(&records[1][9..], b"\x10\xac\x02\x2a\x14\x0a\x12\x0a\x0breward/mean\x15\x00\x00\x00\x3f");
         // A tag shows its name with control characters escaped.
         let name = br"reward/\u{1b}[2J\u{202e}x\n";
         assert!(records[2].windows(name.len()).any(|part| part == name));
+        // step 300; session_log { status: START }
+        assert_eq!(&records[3][9..], b"\x10\xac\x02\x3a\x02\x08\x01");
     }
 }

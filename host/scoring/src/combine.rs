@@ -43,7 +43,7 @@ pub(crate) fn combine(calls: Vec<JudgeCall<'_>>) -> SampleOutcome {
         Ok(reward) => (Some(reward), OutcomeKind::Scored, None),
         Err(none) => (None, none.kind().unwrap_or(OutcomeKind::Fault), reason(&none, &terms, &calls)),
     };
-    let lowest_reward = if reward.is_none() { lowest_sum(&terms) } else { None };
+    let lowest_reward = if reward.is_none() { lowest_sum(&terms, outcome) } else { None };
     let mut all = SampleOutcome { reward, reason, lowest_reward, ..SampleOutcome::without_calls(outcome, "") };
     for call in calls {
         match call.answer {

@@ -1,8 +1,8 @@
-//! Who caused a failed call. To find out, the same judge is called for the same
-//! task with another response.
+//! Who caused a failed call or an abstention. To find out, the same judge is called for the same task with another
+//! response.
 
 use crate::judge::Judge;
-use gavel_data::{CausedBy, Message, Role, Sample, SampleInput, Trajectory};
+use gavel_data::{CausedBy, Message, OutcomeKind, Role, Sample, SampleInput, Trajectory};
 use gavel_plugin::OutsideWaits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ const SEED: u64 = 0;
 
 /// The calls for empty responses in a run, at most one for each judge and task.
 #[derive(Default)]
-pub(crate) struct EmptyResponses(Mutex<HashMap<Key, Arc<OnceCell<bool>>>>);
+pub(crate) struct EmptyResponses(Mutex<HashMap<Key, Arc<OnceCell<Option<OutcomeKind>>>>>);
 
 /// The number of the judge, and the hash of its input.
 type Key = (usize, String);
@@ -21,21 +21,33 @@ type Key = (usize, String);
 impl EmptyResponses {
     /// Who caused the failure of judge `number` on a sample, if it failed on
     /// all responses of the group.
-    pub(crate) async fn caused_by(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> CausedBy {
+    pub(crate) async fn failure_caused_by(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> CausedBy {
+        let outcome = self.outcome(number, judge, sample).await;
+        of_response(matches!(outcome, Some(OutcomeKind::Scored | OutcomeKind::Abstained)))
+    }
+
+    /// Who caused that judge `number` abstained on a sample, if it scored no response of the group.
+    pub(crate) async fn abstention_caused_by(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> CausedBy {
+        of_response(self.outcome(number, judge, sample).await == Some(OutcomeKind::Scored))
+    }
+
+    /// The outcome of judge `number` for the empty response to a sample's task.
+    async fn outcome(&self, number: usize, judge: &dyn Judge, sample: &Sample) -> Option<OutcomeKind> {
         let empty = SampleInput::from(empty(sample));
         let known = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.entry((number, empty.hash())).or_default().clone()
         };
-        let ends_well = known.get_or_init(|| async {
-            judge
-                .judge(&[empty], SEED, &OutsideWaits::default())
-                .await
-                .pop()
-                .is_some_and(|evaluation| evaluation.ended_well())
+        let outcome = known.get_or_init(|| async {
+            let evaluation = judge.judge(&[empty], SEED, &OutsideWaits::default()).await.pop();
+            evaluation.map(|evaluation| evaluation.outcome.kind())
         });
-        if *ends_well.await { CausedBy::Response } else { CausedBy::Plugin }
+        *outcome.await
     }
+}
+
+fn of_response(is_caused: bool) -> CausedBy {
+    if is_caused { CausedBy::Response } else { CausedBy::Plugin }
 }
 
 /// The empty response to the task of a sample.
@@ -98,24 +110,21 @@ mod tests {
         let sample = |id: &str, index| {
             let task = Task { id: id.into(), data_source: None, prompt: Vec::new(), reference: Default::default() };
             let messages = vec![Message::new(Role::Assistant, format!("answer {index}"))];
-            let trajectories = vec![Trajectory {
-                opening: None,
-                report: Default::default(),
-                messages,
-                tokens: None,
-                finish_reason: FinishReason::Length,
-            }];
+            let trajectories = vec![Trajectory { finish_reason: FinishReason::Length, ..Trajectory::of(messages) }];
             Sample::new(Arc::new(task), index, trajectories)
         };
         let (judge, responses) = (Counts::default(), EmptyResponses::default());
         let samples = [sample("a", 0), sample("a", 1), sample("", 0), sample("", 7), sample("b", 0)];
-        let asked = samples.iter().map(|sample| responses.caused_by(0, &judge, sample));
+        let asked = samples.iter().map(|sample| responses.failure_caused_by(0, &judge, sample));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let causes = runtime.block_on(join_all(asked));
         let (response, plugin) = (CausedBy::Response, CausedBy::Plugin);
         assert_eq!(causes, [response, response, plugin, plugin, response]);
         assert_eq!(judge.0.load(Ordering::Relaxed), 3);
-        runtime.block_on(responses.caused_by(1, &judge, &samples[0]));
+        let abstained = samples.iter().map(|sample| responses.abstention_caused_by(0, &judge, sample));
+        assert_eq!(runtime.block_on(join_all(abstained)), causes);
+        assert_eq!(judge.0.load(Ordering::Relaxed), 3, "the answer is known");
+        runtime.block_on(responses.failure_caused_by(1, &judge, &samples[0]));
         assert_eq!(judge.0.load(Ordering::Relaxed), 4, "another judge is another question");
     }
 }

@@ -18,6 +18,11 @@ pub(crate) trait Judge: Send + Sync {
     /// Whether two calls with the same input may differ, because it depends on something that changes.
     fn reaches_what_changes(&self) -> bool;
 
+    /// Whether two such calls may differ even where all models answer as before.
+    fn reaches_beyond_models(&self) -> bool {
+        self.reaches_what_changes()
+    }
+
     /// Judges `samples`, which are a whole group or one sample, and returns their
     /// evaluations in order. `seed` is the seed of its random numbers, and `waits`
     /// shows what it waits for outside.
@@ -45,6 +50,10 @@ impl Judge for Plugin {
 
     fn reaches_what_changes(&self) -> bool {
         self.grants().reach_what_changes()
+    }
+
+    fn reaches_beyond_models(&self) -> bool {
+        self.grants().reach_beyond_models()
     }
 
     fn judge<'a>(

@@ -39,6 +39,8 @@ struct Ended {
     samples: usize,
     /// The numbers of the judges that gave a verdict on one of them.
     well: BTreeSet<usize>,
+    /// The numbers of the judges that scored one of them.
+    scored: BTreeSet<usize>,
 }
 
 /// A sample that has arrived at a judge.
@@ -108,21 +110,37 @@ impl PendingGroup {
         waiting.await.ok()
     }
 
-    /// Notes that all judges have answered for a sample. `well` are the numbers of
-    /// those that gave a verdict.
-    pub(crate) fn end_sample(&self, well: impl Iterator<Item = usize>) {
+    /// Notes that all judges have answered for a sample: the evaluations, by the judge's number.
+    pub(crate) fn end_sample<'a>(&self, evaluations: impl Iterator<Item = (usize, &'a Evaluation)>) {
         self.0.ended.send_modify(|ended| {
             ended.samples += 1;
-            ended.well.extend(well);
+            for (number, evaluation) in evaluations {
+                if evaluation.ended_well() {
+                    ended.well.insert(number);
+                }
+                if evaluation.outcome.score().is_some() {
+                    ended.scored.insert(number);
+                }
+            }
         });
     }
 
     /// Whether judge `number` gives a verdict on a sample of the group; waits
     /// until this is known.
     pub(crate) async fn ends_well(&self, number: usize) -> bool {
-        let known = |ended: &Ended| ended.well.contains(&number) || ended.samples >= self.0.size;
+        self.knows(|ended| ended.well.contains(&number)).await
+    }
+
+    /// Whether judge `number` scores a sample of the group; waits until this is known.
+    pub(crate) async fn scores(&self, number: usize) -> bool {
+        self.knows(|ended| ended.scored.contains(&number)).await
+    }
+
+    /// Whether `holds` for the samples that have ended; waits until it does, or all have ended.
+    async fn knows(&self, holds: impl Fn(&Ended) -> bool) -> bool {
+        let known = |ended: &Ended| holds(ended) || ended.samples >= self.0.size;
         // Cannot fail: the sender lives as long as this group.
-        self.0.ended.subscribe().wait_for(known).await.is_ok_and(|ended| ended.well.contains(&number))
+        self.0.ended.subscribe().wait_for(known).await.is_ok_and(|ended| holds(&ended))
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum NoScore {
     Outcome(OutcomeKind),
     /// It was called, and the response exhausted its budget of computation.
     Exhausted,
+    /// It was called, and the response made it abstain.
+    Provoked,
     /// It was not called.
     NotCalled(NotCalled),
     /// Nothing is known of it.
@@ -84,6 +86,7 @@ fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeK
     match term.score {
         Err(NoScore::Outcome(kind)) => Some((term.name, kind)),
         Err(NoScore::Exhausted) => Some((term.name, OutcomeKind::OutOfBudget)),
+        Err(NoScore::Provoked) => Some((term.name, OutcomeKind::Abstained)),
         // Gates have no circle: a scorer with one does not start, and a recording with one is not read.
         Err(NoScore::NotCalled(NotCalled::NoGate)) => {
             missing(terms, terms.iter().find(|other| Some(other.name) == term.gate)?)
@@ -92,30 +95,31 @@ fn missing<'a>(terms: &[Term<'a>], term: &Term<'a>) -> Option<(&'a str, OutcomeK
     }
 }
 
-/// The sum in which each judge that the response exhausted adds the least that it can, so that a response does not gain
-/// by breaking its judge. A judge behind such a gate adds the least that it can or 0, whichever is less, since a shut
-/// gate adds 0. `None` if another score is missing, or if such a judge has no range.
-pub(crate) fn lowest_sum(terms: &[Term<'_>]) -> Option<f64> {
+/// The sum in which each judge that the response left without a score adds the least that it can, so that a response
+/// does not gain by breaking its judge. `kind` is the outcome of these judges: the response exhausted them, or made them
+/// abstain. A judge behind such a gate adds the least that it can or 0, whichever is less, since a shut gate adds 0.
+/// `None` if another score is missing, or if such a judge has no range.
+pub(crate) fn lowest_sum(terms: &[Term<'_>], kind: OutcomeKind) -> Option<f64> {
     let mut sum = 0.0;
     for term in terms.iter().filter(|term| term.weight != 0.0) {
         sum += match term.score {
             Ok(score) => term.weight * score,
             Err(NoScore::NotCalled(NotCalled::Gate | NotCalled::DataSource)) => 0.0,
-            Err(NoScore::Exhausted) => term.least()?,
-            Err(NoScore::NotCalled(NotCalled::NoGate)) if is_behind_exhausted(terms, term) => term.least()?.min(0.0),
-            Err(NoScore::Outcome(_) | NoScore::NotCalled(NotCalled::NoGate) | NoScore::Unknown) => return None,
+            Err(why) if why.is_caused(kind) => term.least()?,
+            Err(NoScore::NotCalled(NotCalled::NoGate)) if is_behind_caused(terms, term, kind) => term.least()?.min(0.0),
+            Err(_) => return None,
         };
     }
     (-MOST_REWARD..=MOST_REWARD).contains(&sum).then_some(sum)
 }
 
-/// Whether the response exhausted the gate of `term`, or a gate of that gate.
-fn is_behind_exhausted(terms: &[Term<'_>], term: &Term<'_>) -> bool {
+/// Whether the response left the gate of `term`, or a gate of that gate, without a score.
+fn is_behind_caused(terms: &[Term<'_>], term: &Term<'_>, kind: OutcomeKind) -> bool {
     let gate = terms.iter().find(|other| Some(other.name) == term.gate);
     gate.is_some_and(|gate| match gate.score {
-        Err(NoScore::Exhausted) => true,
-        Err(NoScore::NotCalled(NotCalled::NoGate)) => is_behind_exhausted(terms, gate),
-        _ => false,
+        Err(NoScore::NotCalled(NotCalled::NoGate)) => is_behind_caused(terms, gate, kind),
+        Err(why) => why.is_caused(kind),
+        Ok(_) => false,
     })
 }
 
@@ -130,9 +134,19 @@ impl Term<'_> {
 impl NoScore {
     /// The reason for the missing score of a call with this outcome.
     pub(crate) fn of(outcome: OutcomeKind, budget: Option<Budget>, caused_by: Option<CausedBy>) -> Self {
-        match (budget, caused_by) {
-            (Some(budget), Some(CausedBy::Response)) if budget.is_computation() => Self::Exhausted,
+        match (outcome, budget, caused_by) {
+            (_, Some(budget), Some(CausedBy::Response)) if budget.is_computation() => Self::Exhausted,
+            (OutcomeKind::Abstained, _, Some(CausedBy::Response)) => Self::Provoked,
             _ => Self::Outcome(outcome),
+        }
+    }
+
+    /// Whether the response left the judge without a score, with this outcome.
+    fn is_caused(self, kind: OutcomeKind) -> bool {
+        match self {
+            Self::Exhausted => kind == OutcomeKind::OutOfBudget,
+            Self::Provoked => kind == OutcomeKind::Abstained,
+            Self::Outcome(_) | Self::NotCalled(_) | Self::Unknown => false,
         }
     }
 }
@@ -140,6 +154,8 @@ impl NoScore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const KIND: OutcomeKind = OutcomeKind::OutOfBudget;
 
     const fn term(name: &'static str, weight: f64, score: Result<f64, NoScore>, range: (f64, f64)) -> Term<'static> {
         Term { name, weight, gate: None, score, range: Some(range) }
@@ -149,15 +165,15 @@ mod tests {
     fn an_exhausted_judge_adds_the_least_that_it_can() {
         let scored = term("format", 0.5, Ok(1.0), (0.0, 1.0));
         let exhausted = |weight| term("math", weight, Err(NoScore::Exhausted), (-1.0, 3.0));
-        assert_eq!(lowest_sum(&[scored, exhausted(2.0)]), Some(0.5 - 2.0));
+        assert_eq!(lowest_sum(&[scored, exhausted(2.0)], KIND), Some(0.5 - 2.0));
         // The other end of the range, where more is worse.
-        assert_eq!(lowest_sum(&[scored, exhausted(-2.0)]), Some(0.5 - 6.0));
-        assert_eq!(lowest_sum(&[scored, exhausted(0.0)]), Some(0.5));
-        assert_eq!(lowest_sum(&[scored, Term { range: None, ..exhausted(2.0) }]), None);
+        assert_eq!(lowest_sum(&[scored, exhausted(-2.0)], KIND), Some(0.5 - 6.0));
+        assert_eq!(lowest_sum(&[scored, exhausted(0.0)], KIND), Some(0.5));
+        assert_eq!(lowest_sum(&[scored, Term { range: None, ..exhausted(2.0) }], KIND), None);
         for missing in [NoScore::Outcome(OutcomeKind::Fault), NoScore::Unknown, NoScore::NotCalled(NotCalled::NoGate)] {
-            assert_eq!(lowest_sum(&[exhausted(2.0), term("other", 1.0, Err(missing), (0.0, 1.0))]), None);
+            assert_eq!(lowest_sum(&[exhausted(2.0), term("other", 1.0, Err(missing), (0.0, 1.0))], KIND), None);
         }
-        assert_eq!(lowest_sum(&[exhausted(1e30), term("other", 1e30, Ok(-1.0), (-1.0, 0.0))]), None);
+        assert_eq!(lowest_sum(&[exhausted(1e30), term("other", 1e30, Ok(-1.0), (-1.0, 0.0))], KIND), None);
     }
 
     #[test]
@@ -168,9 +184,9 @@ mod tests {
             ..term(name, weight, Err(NoScore::NotCalled(NotCalled::NoGate)), range)
         };
         let first = behind("first", "gate", 1.0, (-2.0, 1.0));
-        assert_eq!(lowest_sum(&[gate(0.0), first]), Some(-2.0));
-        assert_eq!(lowest_sum(&[gate(-1.0), first, behind("second", "first", 1.0, (1.0, 2.0))]), Some(-3.0));
-        assert_eq!(lowest_sum(&[gate(1.0), Term { range: None, ..first }]), None);
+        assert_eq!(lowest_sum(&[gate(0.0), first], KIND), Some(-2.0));
+        assert_eq!(lowest_sum(&[gate(-1.0), first, behind("second", "first", 1.0, (1.0, 2.0))], KIND), Some(-3.0));
+        assert_eq!(lowest_sum(&[gate(1.0), Term { range: None, ..first }], KIND), None);
     }
 
     #[test]
@@ -184,5 +200,23 @@ mod tests {
         assert!(Budget::ALL.into_iter().all(|each| !is_exhausted(each, CausedBy::Plugin)));
         assert!(Budget::ALL.into_iter().all(|each| !is_exhausted(each, CausedBy::Unknown)));
         assert!(matches!(NoScore::of(OutcomeKind::Fault, None, Some(CausedBy::Response)), NoScore::Outcome(_)));
+    }
+
+    #[test]
+    fn a_judge_that_the_response_makes_abstain_is_of_a_kind_of_its_own() {
+        let of = |caused_by| NoScore::of(OutcomeKind::Abstained, None, Some(caused_by));
+        let provoked = term("judge", 2.0, Err(of(CausedBy::Response)), (-1.0, 1.0));
+        let scored = term("format", 0.5, Ok(1.0), (0.0, 1.0));
+        assert_eq!(lowest_sum(&[scored, provoked], OutcomeKind::Abstained), Some(0.5 - 2.0));
+        assert_eq!(lowest_sum(&[scored, provoked], KIND), None);
+        // Each kind has its own `on_outcome`, so that both together have no sum.
+        let exhausted = term("math", 1.0, Err(NoScore::Exhausted), (0.0, 1.0));
+        for kind in [KIND, OutcomeKind::Abstained] {
+            assert_eq!(lowest_sum(&[exhausted, provoked], kind), None);
+        }
+        for caused_by in [CausedBy::Plugin, CausedBy::Unknown] {
+            let abstained = Term { score: Err(of(caused_by)), ..provoked };
+            assert_eq!(lowest_sum(&[scored, abstained], OutcomeKind::Abstained), None);
+        }
     }
 }

@@ -57,9 +57,9 @@ impl<'a> Round<'a> {
     /// Asks all judges and combines their answers.
     pub(crate) async fn evaluate(self) -> SampleOutcome {
         let answers = join_all((0..self.answers.len()).map(|number| self.answer(number))).await;
-        let well =
-            |(number, answer): (usize, &&Answer)| answer.as_ref().is_ok_and(Evaluation::ended_well).then_some(number);
-        self.group.end_sample(answers.iter().enumerate().filter_map(well));
+        let evaluations =
+            answers.iter().enumerate().filter_map(|(number, answer)| Some((number, answer.as_ref().ok()?)));
+        self.group.end_sample(evaluations);
         let causes = answers.iter().enumerate().map(|(number, answer)| self.caused_by(number, answer));
         let causes = join_all(causes).await;
         let timing = self.timing();
@@ -77,18 +77,43 @@ impl<'a> Round<'a> {
         SampleOutcome { timing, ..combine(calls.collect()) }
     }
 
-    /// Who caused the failure of judge `number`, if it failed.
+    /// Who caused that judge `number` failed or abstained, if it did.
     async fn caused_by(&self, number: usize, answer: &Answer) -> Option<CausedBy> {
-        let evaluation = answer.as_ref().ok().filter(|evaluation| evaluation.failed())?;
+        let evaluation = answer.as_ref().ok()?;
+        match &evaluation.outcome {
+            Outcome::Abstained(_) => Some(self.abstention_caused_by(number).await),
+            _ if evaluation.failed() => Some(self.failure_caused_by(number, evaluation).await),
+            _ => None,
+        }
+    }
+
+    /// Who caused an abstention of judge `number`: the response, if the judge scores another one. A judger gives each
+    /// sample its own verdict, so that this holds for it too, unless a model did not answer.
+    async fn abstention_caused_by(&self, number: usize) -> CausedBy {
+        let judge = &*self.judges.get(number).judge;
+        let is_unanswered = || self.answers[number].get().is_some_and(|timed| timed.waits.is_unanswered());
+        if judge.reaches_beyond_models() || is_unanswered() {
+            CausedBy::Unknown
+        } else if self.group.scores(number).await {
+            CausedBy::Response
+        } else if judge.sees_groups() || judge.reaches_what_changes() {
+            CausedBy::Unknown
+        } else {
+            self.judges.empty_responses.abstention_caused_by(number, judge, self.sample).await
+        }
+    }
+
+    /// Who caused a failure of judge `number`.
+    async fn failure_caused_by(&self, number: usize, evaluation: &Evaluation) -> CausedBy {
         let judge = &*self.judges.get(number).judge;
         let is_of_host = matches!(evaluation.outcome, Outcome::Fault { whose: Blame::Host, .. });
-        Some(if judge.sees_groups() || judge.reaches_what_changes() || is_of_host {
+        if judge.sees_groups() || judge.reaches_what_changes() || is_of_host {
             CausedBy::Unknown
         } else if self.group.ends_well(number).await {
             CausedBy::Response
         } else {
-            self.judges.empty_responses.caused_by(number, judge, self.sample).await
-        })
+            self.judges.empty_responses.failure_caused_by(number, judge, self.sample).await
+        }
     }
 
     fn timing(&self) -> Timing {

@@ -74,5 +74,5 @@ fn lowest(judges: &Judges, data_source: Option<&str>) -> Option<f64> {
         });
         Term { name: each.judge.name(), weight: each.weight, gate: None, score: Err(score), range }
     });
-    lowest_sum(&terms.collect::<Vec<_>>())
+    lowest_sum(&terms.collect::<Vec<_>>(), OutcomeKind::OutOfBudget)
 }

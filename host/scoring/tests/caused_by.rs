@@ -71,7 +71,7 @@ fn a_response_caused_what_another_one_did_not() {
     let outcomes = scored(vec![obeys("obeys", 1.0)], &["panic", "score 1", "loop", "dance", "unavailable no"]);
     assert_eq!(causes(&outcomes, "obeys"), [RESPONSE, None, RESPONSE, RESPONSE, None]);
     let outcomes = scored(vec![obeys("obeys", 1.0)], &["abstain", "panic"]);
-    assert_eq!(causes(&outcomes, "obeys"), [None, RESPONSE]);
+    assert_eq!(causes(&outcomes, "obeys"), [RESPONSE; 2]);
     // Without one it is the empty response, which gets a 0 here and traps there.
     let outcomes = scored(vec![obeys("obeys", 1.0), plugin("trap", "hostile/trap", 0.0)], &["panic", "panic"]);
     assert_eq!(causes(&outcomes, "obeys"), [RESPONSE; 2]);
@@ -79,13 +79,42 @@ fn a_response_caused_what_another_one_did_not() {
 }
 
 #[test]
+fn a_response_caused_an_abstention_where_another_one_is_scored() {
+    let outcomes = scored(vec![obeys("obeys", 2.0)], &["abstain no", "score 1", "panic"]);
+    assert_eq!(causes(&outcomes, "obeys"), [RESPONSE, None, RESPONSE]);
+    assert_eq!((outcomes[0].outcome, outcomes[0].reward), (OutcomeKind::Abstained, None));
+    // The least that the judge could give; a fault is never held against a response.
+    let lowest: Vec<_> = outcomes.iter().map(|outcome| outcome.lowest_reward).collect();
+    assert_eq!(lowest, [Some(-2.0), None, None]);
+    // Without a scored sibling it is the empty response, which gets a 0 here.
+    let outcomes = scored(vec![obeys("obeys", 1.0)], &["abstain", "abstain"]);
+    assert_eq!(causes(&outcomes, "obeys"), [RESPONSE; 2]);
+    // The row is at fault where the judge abstains on every response.
+    let outcomes = scored(vec![plugin("abstain", "guests/abstain", 1.0)], &["a", "b"]);
+    assert_eq!(causes(&outcomes, "abstain"), [PLUGIN; 2]);
+    assert!(outcomes.iter().all(|outcome| outcome.lowest_reward.is_none()));
+}
+
+#[test]
+fn an_answer_that_its_judge_cannot_read_has_no_score_whether_it_is_right() {
+    let found = |also_right: bool| {
+        let mut judge = plugin("unsure", "guests/unsure", 1.0);
+        judge.spec.params.insert("also_right".into(), json!(also_right));
+        let outcomes = scored(vec![judge], &["Answer: none", "Answer: 7", "Answer: 1"]);
+        outcomes.iter().map(|each| (each.reward, each.lowest_reward)).collect::<Vec<_>>()
+    };
+    let expected = [(Some(1.0), None), (None, Some(-1.0)), (Some(-1.0), None)];
+    assert_eq!((found(false), found(true)), (expected.to_vec(), expected.to_vec()));
+}
+
+#[test]
 fn of_what_reaches_outside_or_judges_groups_nobody_knows() {
     let mut clock = obeys("clock", 1.0);
     clock.spec.grants.clock = ClockGrant::Real;
-    let outcomes = scored(vec![clock, plugin("shortest", "guests/shortest", 1.0)], &["panic", "score 1"]);
-    assert_eq!(causes(&outcomes, "clock"), [UNKNOWN, None]);
+    let outcomes = scored(vec![clock, plugin("shortest", "guests/shortest", 1.0)], &["panic", "score 1", "abstain"]);
+    assert_eq!(causes(&outcomes, "clock"), [UNKNOWN, None, UNKNOWN]);
     // The judger refuses this ground truth.
-    assert_eq!(causes(&outcomes, "shortest"), [UNKNOWN; 2]);
+    assert_eq!(causes(&outcomes, "shortest"), [UNKNOWN; 3]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use common::{asking, endpoint, run, sample, serve};
-use gavel_data::{Evaluation, Outcome};
+use gavel_data::{CausedBy, Evaluation, Outcome};
 use gavel_scoring::PendingGroup;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -21,13 +21,19 @@ type Model = fn(&[Value]) -> Option<String>;
 #[derive(Clone)]
 struct Server {
     model: Model,
+    /// Whether it takes a JSON schema; if not, it refuses the request.
+    takes_schema: bool,
     asked: Arc<Mutex<Vec<Value>>>,
 }
 
 async fn answer(State(server): State<Server>, body: String) -> Response {
     let body: Value = serde_json::from_str(&body).unwrap();
     let said = (server.model)(body["messages"].as_array().unwrap());
+    let is_refused = !server.takes_schema && body.get("response_format").is_some();
     server.asked.lock().unwrap().push(body);
+    if is_refused {
+        return (StatusCode::BAD_REQUEST, r#"{"error": {"message": "no response_format here"}}"#).into_response();
+    }
     match said {
         Some(text) => {
             json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
@@ -41,16 +47,30 @@ async fn answer(State(server): State<Server>, body: String) -> Response {
 /// The evaluations of a judge with these parameters on the responses of a group,
 /// and the requests to the model.
 fn judge(params: Value, responses: &[&str], model: Model) -> (Vec<Evaluation>, Vec<Value>) {
+    let (mut found, asked) = judge_groups(params, &[responses], model, true);
+    (found.remove(0), asked)
+}
+
+/// The same for one group after another.
+fn judge_groups(
+    params: Value,
+    groups: &[&[&str]],
+    model: Model,
+    takes_schema: bool,
+) -> (Vec<Vec<Evaluation>>, Vec<Value>) {
     let runtime = Runtime::new().unwrap();
-    let server = Server { model, asked: Arc::default() };
+    let server = Server { model, takes_schema, asked: Arc::default() };
     let address = serve(&runtime, post(answer).with_state(server.clone()));
     let plugin = asking("judge", "plugins/llm-judge.wasm", params);
     let scorer = run(vec![plugin], endpoint(address, json!({"retries": 0}))).unwrap();
     let columns = json!({"prompt": "Greet me.", "ground_truth": "Good morning."});
-    let group = PendingGroup::new(responses.len());
-    let start = |(index, response): (u32, &&str)| scorer.start(&group, sample(columns.clone(), index, response), 1);
-    let pending: Vec<_> = (0..).zip(responses).map(start).collect();
-    let found = pending.into_iter().map(|each| scorer.wait(each).plugins.remove("judge").unwrap()).collect();
+    let of_group = |responses: &&[&str]| {
+        let group = PendingGroup::new(responses.len());
+        let start = |(index, response): (u32, &&str)| scorer.start(&group, sample(columns.clone(), index, response), 1);
+        let pending: Vec<_> = (0..).zip(*responses).map(start).collect();
+        pending.into_iter().map(|each| scorer.wait(each).plugins.remove("judge").unwrap()).collect()
+    };
+    let found = groups.iter().map(of_group).collect();
     let asked = server.asked.lock().unwrap().clone();
     (found, asked)
 }
@@ -132,10 +152,43 @@ fn what_is_not_judged_has_no_score() {
     let (found, _) = judge(json!({"mode": "single"}), &["a", "b"], model);
     assert_eq!(scores(&found), [Ok(0.5), Err("abstained")]);
     assert!(found[1].outcome.reason().unwrap().contains("unavailable"));
+    assert_eq!(found[1].caused_by, Some(CausedBy::Unknown), "the server may have failed by chance");
     let (found, _) = judge(json!({"mode": "single"}), &["b", "b"], model);
     assert_eq!(scores(&found), [Err("unavailable"), Err("unavailable")]);
     let (found, asked) = judge(json!({"mode": "single", "retries": 1}), &["b"], |_| Some("Hm.".into()));
     assert_eq!(scores(&found), [Err("abstained")]);
     assert!(found[0].outcome.reason().unwrap().contains("Hm."));
+    assert_eq!(found[0].caused_by, Some(CausedBy::Unknown), "the judge may give no verdict on any response");
     assert_eq!(asked.len(), 2);
+    let confused: Model = |messages| Some(if part(messages, "response") == "a" { "Score: 5" } else { "Hm." }.into());
+    let (found, _) = judge(json!({"mode": "single", "retries": 0}), &["a", "b"], confused);
+    assert_eq!(scores(&found), [Ok(0.5), Err("abstained")]);
+    assert_eq!(found[1].caused_by, Some(CausedBy::Response));
+}
+
+#[test]
+fn a_verdict_is_asked_for_as_json_where_the_server_takes_a_schema() {
+    let model: Model = |_| Some(r#"{"reason": "It claims\nScore: 10", "score": 2}"#.into());
+    let (found, asked) = judge(json!({"mode": "single"}), &["Hello!"], model);
+    assert_eq!(scores(&found), [Ok(0.2)]);
+    let format = &asked[0]["response_format"];
+    assert_eq!((&format["type"], asked.len()), (&json!("json_schema"), 1));
+    assert_eq!(format["json_schema"]["schema"]["required"], json!(["reason", "score"]));
+    for (params, format) in [
+        (json!({"mode": "single", "structured": false}), Value::Null),
+        (json!({"mode": "single", "options": {"response_format": {"type": "text"}}}), json!({"type": "text"})),
+        (json!({"mode": "single", "options": {"guided_regex": "Score: [0-9]"}}), Value::Null),
+    ] {
+        let (_, asked) = judge(params, &["Hello!"], model);
+        assert_eq!(asked[0]["response_format"], format);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_a_schema_is_asked_without_and_costs_no_score() {
+    let model: Model = |_| Some("It greets.\nScore: 7".into());
+    let (found, asked) = judge_groups(json!({"mode": "single"}), &[&["a"], &["b", "c"]], model, false);
+    assert_eq!([scores(&found[0]), scores(&found[1])], [vec![Ok(0.7)], vec![Ok(0.7); 2]]);
+    let have_schema: Vec<bool> = asked.iter().map(|body| body.get("response_format").is_some()).collect();
+    assert_eq!(have_schema, [true, false, false, false], "it is asked with a schema once");
 }

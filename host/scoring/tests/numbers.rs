@@ -64,7 +64,7 @@ fn every_number_is_recorded_and_replayed_as_it_is_written() {
                 trained_step: None,
                 sample: &sample,
                 outcome: &outcome,
-                advantage: None,
+                advantages: &[],
             },
         )
         .unwrap();

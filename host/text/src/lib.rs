@@ -3,6 +3,7 @@
 //! checkpoint, and parses the tool calls in replies. It does not use libtorch.
 
 mod byte_char;
+mod content;
 mod continuation;
 mod error;
 mod files;
@@ -17,6 +18,7 @@ pub mod template;
 pub mod tokenizer;
 pub mod tool_calls;
 
+pub use content::ContentError;
 pub use error::TextError;
 pub use history::{History, HistoryCheck};
 pub use model::TextModel;

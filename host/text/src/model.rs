@@ -48,9 +48,14 @@ impl TextModel {
         let cut = self.tokenizer.decode(ids)?.strip_prefix(&text).unwrap_or_default().to_owned();
         let plain = Reply { content: text, tool_calls: Vec::new(), malformed: Vec::new() };
         let Some(format) = self.template.tool_call_format().filter(|_| !tools.is_empty()) else { return Ok(plain) };
-        let ended = ids.iter().rposition(|id| !self.tokenizer.stop_ids().contains(id)).map_or(0, |last| last + 1);
-        let written = self.tokenizer.decode_with(&ids[..ended], false)?;
+        let written = self.tokenizer.decode_with(self.before_stop(ids), false)?;
         let reply = format.parse(written.strip_suffix(&cut).unwrap_or(&written), tools, calls_before);
         Ok(if reply.tool_calls.is_empty() { Reply { malformed: reply.malformed, ..plain } } else { reply })
+    }
+
+    /// The tokens of a reply without those that ended it.
+    pub(crate) fn before_stop<'i>(&self, ids: &'i [u32]) -> &'i [u32] {
+        let last = ids.iter().rposition(|id| !self.tokenizer.stop_ids().contains(id));
+        &ids[..last.map_or(0, |last| last + 1)]
     }
 }

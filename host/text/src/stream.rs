@@ -63,7 +63,7 @@ impl Decoding {
 }
 
 /// The byte that `<0x0A>` stands for.
-fn byte_of(token: &str) -> Option<u8> {
+pub(crate) fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }
@@ -90,26 +90,24 @@ impl DecodeStream {
     /// Decodes the tokens after `prompt`. A space after the prompt, which
     /// SentencePiece drops at the start of a text, is kept.
     pub fn after(mut self, prompt: &[u32]) -> Self {
-        let whole = |id: &u32| {
-            let token = self.tokenizer.id_to_token(*id);
-            token.is_some_and(|token| byte_of(&token).is_none() && !self.is_left_out(&token))
-        };
-        let last = &prompt[prompt.iter().rposition(whole).unwrap_or_default()..];
-        // The next tokens would change half a character.
-        let ends_whole = |text: String| !text.ends_with(char::REPLACEMENT_CHARACTER);
-        if self.decoding == Decoding::Window && self.tokenizer.decode(last, self.skip_special).is_ok_and(ends_whole) {
-            self.given = last.to_vec();
+        if self.decoding != Decoding::Window {
+            return self;
         }
+        let read: Vec<u32> = prompt.iter().copied().filter(|&id| self.is_text(id)).collect();
+        // Bytes at the prompt's end would make one run with bytes that follow.
+        self.given = match read.iter().rposition(|&id| !self.is_byte(id)) {
+            Some(whole) => vec![read[whole]],
+            None => read,
+        };
         self
     }
 
     /// Adds the token `id`, and returns the text that is now certain: often the
     /// text of this token, but it may be empty or the text of several tokens.
     pub fn push(&mut self, id: u32) -> Result<String> {
-        let Some(token) = self.tokenizer.id_to_token(id) else { return Ok(String::new()) };
-        if self.is_left_out(&token) {
+        let Some(token) = self.tokenizer.id_to_token(id).filter(|token| !self.is_left_out(token)) else {
             return Ok(String::new());
-        }
+        };
         match self.decoding {
             Decoding::Bytes => {
                 self.bytes.extend(self.decoding.bytes(&token));
@@ -135,6 +133,16 @@ impl DecodeStream {
             _ if self.held.is_empty() => Ok(String::new()),
             _ => self.release(),
         }
+    }
+
+    /// Whether it has a part in the text.
+    fn is_text(&self, id: u32) -> bool {
+        self.tokenizer.id_to_token(id).is_some_and(|token| !self.is_left_out(&token))
+    }
+
+    /// Whether it stands for a byte.
+    fn is_byte(&self, id: u32) -> bool {
+        self.tokenizer.id_to_token(id).is_some_and(|token| byte_of(&token).is_some())
     }
 
     fn is_left_out(&self, token: &str) -> bool {
@@ -174,10 +182,16 @@ impl DecodeStream {
             let decoded = self.tokenizer.decode(ids, self.skip_special);
             decoded.map_err(|error| TextError::Tokenizer(error.to_string()))
         };
+        // Bytes of the prompt are not in a run with those of the response: a run that is not UTF-8 is U+FFFD throughout.
+        if self.held.first().is_some_and(|&id| self.is_byte(id)) && self.given.iter().all(|&id| self.is_byte(id)) {
+            self.given.clear();
+        }
         let before = decode(&self.given)?;
         let all = decode(&[&self.given[..], &self.held[..]].concat())?;
-        let Some(text) = all.strip_prefix(&before) else { return Ok(String::new()) };
-        let text = text.to_owned();
+        let text = match all.strip_prefix(&before) {
+            Some(text) => text.to_owned(),
+            None => decode(&self.held)?,
+        };
         self.given = std::mem::take(&mut self.held);
         Ok(text)
     }

@@ -1,6 +1,7 @@
 //! Text to token ids and back.
 
 mod inside;
+mod pieces;
 
 use crate::byte_char::byte_char;
 use crate::error::{Result, TextError};
@@ -11,7 +12,6 @@ use gavel_data::files::read_regular_text;
 use inside::WithoutPrefix;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -223,27 +223,6 @@ impl Tokenizer {
     /// [`decode_with`](Self::decode_with) returns for all tokens.
     pub fn stream(&self, skip_special: bool) -> DecodeStream {
         DecodeStream::new(self.inner.clone(), self.decoding, skip_special)
-    }
-
-    /// The text of `ids`, and the range of bytes of each token. If several tokens make up one character, each of them
-    /// has the bytes of the whole character.
-    pub fn pieces(&self, ids: &[u32], skip_special: bool) -> (String, Vec<Range<usize>>) {
-        let (mut stream, mut text, mut pieces) = (self.stream(skip_special), String::new(), Vec::new());
-        for id in ids {
-            let start = text.len();
-            text.push_str(&stream.push(*id).unwrap_or_default());
-            pieces.push(start..text.len());
-        }
-        let start = text.len();
-        text.push_str(&stream.finish().unwrap_or_default());
-        let mut end = start..text.len();
-        for piece in pieces.iter_mut().rev() {
-            match piece.start == piece.end {
-                true => *piece = end.clone(),
-                false => end = piece.clone(),
-            }
-        }
-        (text, pieces)
     }
 
     /// The bytes and the text of one token, as the log-probs of chat completions

@@ -1,15 +1,20 @@
 //! Parses the tool calls in a model's reply, in the formats of the common
 //! families of models.
 
+mod hermes;
 mod json;
+mod llama;
+mod mistral;
 mod parsed;
+mod reader;
 mod xml;
 
 use gavel_data::ContentPart;
 use gavel_data::{Message, Role, ToolCall};
 pub use parsed::MalformedCall;
-use parsed::{Parsed, ParsedCall, ReadCall};
+use parsed::{Parsed, ParsedCall};
 use serde_json::Value;
+use std::ops::Range;
 
 /// The format in which a model writes a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,27 +73,29 @@ impl ToolCallFormat {
     /// Parses a reply. It must be decoded with special tokens, since some
     /// markers are special tokens, and without the token that ended it.
     /// Malformed calls stay in the content, and so does the reasoning before
-    /// `</think>`.
+    /// `</think>`. Any mark may stand within an argument: where a call ends
+    /// follows from its own grammar.
     ///
     /// The schemas in `tools` decide which arguments of
     /// [`QwenXml`](Self::QwenXml) are text. `calls_before` is the number of
     /// earlier calls in the conversation: where the model writes no id, ids
     /// count on from it.
     pub fn parse(self, reply: &str, tools: &[Value], calls_before: usize) -> Reply {
-        let (thought, said) = match (reply.rfind("</think>"), reply.rfind("<think>")) {
-            (Some(end), _) => reply.split_at(end + "</think>".len()),
-            (None, Some(_)) => (reply, ""),
-            (None, None) => ("", reply),
-        };
-        let parsed = match self {
-            Self::Hermes => tagged(said, json::call),
-            Self::QwenXml => tagged(said, |text| xml::call(text, tools)),
-            Self::Llama3 => json::llama(said),
-            Self::Mistral => json::mistral(said),
-        };
-        let Parsed { content, calls, malformed } = parsed;
+        self.parse_with_places(reply, tools, calls_before).0
+    }
+
+    /// Parses a reply, and gives the bytes of the reply that its content consists of. The content lacks the white space
+    /// at their end.
+    pub(crate) fn parse_with_places(
+        self,
+        reply: &str,
+        tools: &[Value],
+        calls_before: usize,
+    ) -> (Reply, Vec<Range<usize>>) {
+        let Parsed { kept, calls, malformed } = reader::read(reply, self, tools);
         if calls.is_empty() {
-            return Reply { content: reply.into(), tool_calls: Vec::new(), malformed };
+            let whole = 0..reply.len();
+            return (Reply { content: reply.into(), tool_calls: Vec::new(), malformed }, vec![whole]);
         }
         let number = |(index, call): (usize, ParsedCall)| ToolCall {
             // Nine letters or digits, since Mistral's templates refuse other ids.
@@ -96,31 +103,8 @@ impl ToolCallFormat {
             name: call.name,
             arguments: call.arguments,
         };
-        let content = format!("{thought}{content}");
         let tool_calls = calls.into_iter().enumerate().map(number).collect();
-        Reply { content: content.trim_end().into(), tool_calls, malformed }
+        let content: String = kept.iter().map(|place| &reply[place.clone()]).collect();
+        (Reply { content: content.trim_end().to_owned(), tool_calls, malformed }, kept)
     }
-}
-
-/// Each `<tool_call>…</tool_call>`; the last need not be closed.
-fn tagged(said: &str, call: impl Fn(&str) -> ReadCall) -> Parsed {
-    let (Parsed { mut content, mut calls, mut malformed }, mut rest) = (Parsed::default(), said);
-    while let Some((before, after)) = rest.split_once("<tool_call>") {
-        let (body, next) = after.split_once("</tool_call>").unwrap_or((after, ""));
-        let whole = &rest[before.len()..rest.len() - next.len()];
-        match call(body.trim()) {
-            Ok(call) => {
-                content.push_str(if calls.is_empty() { before } else { before.trim_start() });
-                calls.push(call);
-            }
-            Err(why) => {
-                malformed.push(MalformedCall { text: whole.trim().to_owned(), why });
-                content.push_str(before);
-                content.push_str(whole);
-            }
-        }
-        rest = next;
-    }
-    content.push_str(if calls.is_empty() { rest } else { rest.trim_start() });
-    Parsed { content, calls, malformed }
 }

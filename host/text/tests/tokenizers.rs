@@ -97,6 +97,46 @@ fn a_text_that_goes_on_keeps_the_space_before_it() {
     }
 }
 
+/// Bytes of the prompt are in no run with those of the response.
+#[test]
+fn a_response_after_bytes_has_all_of_its_text() {
+    let (_, tokenizer, _) = kinds().into_iter().find(|(kind, ..)| kind == "byte_fallback").unwrap();
+    let ids = |names: &[&str]| -> Vec<u32> { names.iter().map(|name| tokenizer.token_id(name).unwrap()).collect() };
+    let prompts: [&[&str]; 9] = [
+        &["a", "<0x0A>"],
+        &["a", "<0xC3>"],
+        &["a", "<0xC3>", "</s>"],
+        &["a", "<0xEF>", "<0xBF>", "<0xBD>"],
+        &["<0x0A>"],
+        &["<s>", "<0xF0>", "<0x9F>"],
+        &["<0xEF>", "<0xBF>", "<0xBD>"],
+        &["▁the"],
+        &["a", "</s>"],
+    ];
+    let responses: [(&[&str], &str); 7] = [
+        (&["▁the", "a"], " thea"),
+        (&["<0x41>", "a"], "Aa"),
+        (&["<0xC3>", "<0xA9>", "a", "▁the"], "éa the"),
+        // The second half of a character is none.
+        (&["<0xA9>", "a", "▁the"], "\u{fffd}a the"),
+        (&["<0x9F>", "<0x41>", "a"], "\u{fffd}\u{fffd}a"),
+        (&["<0x9F>", "<0x41>"], "\u{fffd}\u{fffd}"),
+        (&["</s>", "<0xA9>", "</s>", "<0xC3>", "a", "<0xA9>"], "\u{fffd}\u{fffd}a\u{fffd}"),
+    ];
+    for prompt in prompts {
+        for (response, text) in responses {
+            let mut stream = tokenizer.stream(true).after(&ids(prompt));
+            let mut found = String::new();
+            for id in ids(response) {
+                found.push_str(&stream.push(id).unwrap());
+            }
+            assert_eq!(found.clone() + &stream.pending().unwrap(), text, "{prompt:?} {response:?}");
+            found.push_str(&stream.finish().unwrap());
+            assert_eq!(found, text, "{prompt:?} {response:?}");
+        }
+    }
+}
+
 #[test]
 fn a_character_of_several_tokens_comes_when_it_is_whole() {
     for (kind, tokenizer, _) in kinds().into_iter().filter(|(kind, ..)| kind.starts_with("byte")) {
@@ -131,4 +171,51 @@ fn a_token_has_a_text_and_bytes() {
         assert!(tokenizer.is_special(end) && !tokenizer.is_special(tokenizer.token_id("<tool_call>").unwrap()));
         assert_eq!(tokenizer.token_to_text(u32::MAX).text, "");
     }
+}
+
+#[test]
+fn the_pieces_of_tokens_are_the_text() {
+    let mut split_characters = 0;
+    for (kind, tokenizer, cases) in kinds() {
+        for (case, skip) in cases.decoded.iter().flat_map(|case| [(case, true), (case, false)]) {
+            let (text, pieces) = tokenizer.pieces(&case.ids, skip);
+            let at = format!("{kind}: {:?}", case.ids);
+            assert_eq!(&text, if skip { &case.without_special } else { &case.text }, "{at}");
+            assert_eq!(pieces.len(), case.ids.len(), "{at}");
+            let mut done = 0;
+            for (piece, id) in pieces.iter().zip(&case.ids) {
+                assert!(text.get(piece.clone()).is_some(), "{at}: {piece:?} splits a character");
+                assert!(!skip || !tokenizer.is_special(*id) || piece.is_empty() || kind == "word_piece", "{at}");
+                // Only tokens within one character share bytes.
+                assert!(piece.is_empty() || piece.start <= done, "{at}: a gap before {piece:?}");
+                let shared = text.get(piece.start..done.min(piece.end)).unwrap_or_default();
+                assert!(shared.chars().count() <= 1 || kind == "word_piece", "{at}: {shared:?} has several tokens");
+                split_characters += usize::from(shared.chars().count() == 1);
+                done = done.max(piece.end);
+            }
+            assert_eq!(done, text.len(), "{at}");
+        }
+    }
+    assert!(split_characters > 100, "{split_characters}");
+}
+
+/// Bytes of a character, and of the text after it, in tokens of their own: each token has its characters alone.
+#[test]
+fn a_token_has_no_bytes_of_its_neighbours() {
+    let kinds = kinds();
+    let tokenizer = |name: &str| &kinds.iter().find(|(kind, ..)| kind == name).unwrap().1;
+    for kind in ["byte_level", "byte_fallback"] {
+        let tokenizer = tokenizer(kind);
+        // The crab is four tokens, each with a byte.
+        let ids = tokenizer.encode("a🦀<s>b").unwrap();
+        let (text, pieces) = tokenizer.pieces(&ids, true);
+        // SentencePiece writes a space after a special token.
+        let shown: Vec<&str> = pieces.iter().map(|piece| text[piece.clone()].trim_start()).collect();
+        let crab = shown.iter().position(|shown| *shown == "🦀").unwrap();
+        assert_eq!(shown[crab..crab + 4], ["🦀"; 4], "{kind}: {shown:?}");
+        let special = ids.iter().position(|id| tokenizer.is_special(*id)).unwrap();
+        assert_eq!((shown[special], shown.last()), ("", Some(&"b")), "{kind}: {shown:?}");
+        assert_eq!(shown[..crab].concat(), "a", "{kind}: {shown:?}");
+    }
+    assert!(tokenizer("byte_level").has_pieces() && !tokenizer("word_piece").has_pieces());
 }

@@ -116,6 +116,113 @@ fn qwen_xml() {
     }
 }
 
+/// A value has no escapes: it ends where an argument, or the end of the call, follows in the template's layout.
+#[test]
+fn a_value_of_qwen_xml_may_have_tags() {
+    use ToolCallFormat::QwenXml;
+    let written = |value: &str| {
+        format!(
+            "<tool_call>\n<function=f>\n<parameter=text>\n{value}\n</parameter>\n<parameter=number>\n1\n</parameter>\n</function>\n</tool_call>"
+        )
+    };
+    let documented = written("2").replace("<function=f>\n", "<function=f>\n<parameter=list>\n[]\n</parameter>\n");
+    for value in [
+        "plain",
+        "",
+        "\n",
+        "x </tool_call> y",
+        "x </parameter> y",
+        "x </function> y",
+        "x <tool_call> y",
+        "x <think> y",
+        "x </think> y",
+        "a < b > c",
+        "<parameter=number>\n7",
+        "x\n</parameter>\ny",
+        "x\n</parameter>",
+        "x </parameter> <parameter=number> 7",
+        "x </parameter></function></tool_call> y",
+        "</function>\n</tool_call>",
+        "So:\n<tool_call>\n<function=f>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>\nDone.",
+    ] {
+        let call = format!("call00000 f {}", json!({"text": value, "number": 1}));
+        is(QwenXml, &written(value), "", &[&call]);
+        let second = r#"call00001 f {"list":[],"text":"2","number":1}"#;
+        is(QwenXml, &format!("{}\n{documented}", written(value)), "", &[&call, second]);
+    }
+    // Without line breaks, and with some.
+    let inline = "<tool_call><function=f><parameter=text>a </parameter> b</parameter><parameter=number>1</parameter></function></tool_call>";
+    is(QwenXml, inline, "", &[r#"call00000 f {"text":"a </parameter> b","number":1}"#]);
+    let mixed = "<tool_call>\n<function=f>\n<parameter=text>\na</parameter>\n<parameter=number>1\n</parameter></function></tool_call>";
+    is(QwenXml, mixed, "", &[r#"call00000 f {"text":"a","number":1}"#]);
+    // Tags that the model left out.
+    let function = "<function=f>\n<parameter=text>\na\n</parameter>\n</function>";
+    let two = [r#"call00000 f {"text":"a"}"#, r#"call00001 f {"text":"a"}"#];
+    is(QwenXml, &format!("<tool_call>\n{function}\n<tool_call>\n{function}"), "", &two);
+    is(QwenXml, &format!("<tool_call>\n{function}\n{function}\n</tool_call>"), "", &two);
+    is(QwenXml, &format!("<tool_call>\n{function}\n</tool_call>\n{function}"), function, &two[..1]);
+    let open = "<tool_call>\n<function=f>\n<parameter=text>\na\n</function>\n</tool_call>";
+    is(QwenXml, &format!("{open}\n<tool_call>\n{function}\n</tool_call>"), open, &two[..1]);
+}
+
+#[test]
+fn a_mark_within_an_argument_is_text() {
+    use ToolCallFormat::{Hermes, Llama3, Mistral};
+    for value in [
+        "x </tool_call> y",
+        "x <think> y",
+        "x </think> y",
+        "x [TOOL_CALLS] y",
+        "x [ARGS] y",
+        "x <|python_tag|> y",
+        "x; y",
+        "a.call(b=\"c\")",
+        "\\\"</tool_call>\\",
+    ] {
+        let call = format!("call00000 f {}", json!({"q": value}));
+        let arguments = json!({"q": value});
+        let hermes = json!({"name": "f", "arguments": arguments});
+        is(Hermes, &format!("<tool_call>{hermes}</tool_call> So."), "So.", &[&call]);
+        is(Mistral, &format!("[TOOL_CALLS][{hermes}]"), "", &[&call]);
+        is(Mistral, &format!("[TOOL_CALLS]f[ARGS]{arguments}"), "", &[&call]);
+        let llama = json!({"name": "f", "parameters": arguments});
+        is(Llama3, &format!("{llama} "), "", &[&call]);
+        is(Llama3, &format!("<|python_tag|>{llama}"), "", &[&call]);
+        // JSON that is no call, or not whole, has no marks either.
+        is_content(Llama3, &json!({"answer": value}).to_string());
+        malformed(Llama3, &llama.to_string().replace("}}", ""), &[]);
+        // A call that is cut off extends to the end.
+        let cut = format!("<tool_call>{}", hermes.to_string().replace("\"}}", ""));
+        let why =
+            format!("it is not JSON: EOF while parsing a string at line 1 column {}", cut.len() - "<tool_call>".len());
+        malformed(Hermes, &cut, &[(&cut, &why)]);
+    }
+    is(
+        Llama3,
+        "<|python_tag|>search.call(query=\"x </think> y\")",
+        "",
+        &[r#"call00000 search {"query":"x </think> y"}"#],
+    );
+}
+
+#[test]
+fn a_thought_is_outside_of_calls() {
+    use ToolCallFormat::Hermes;
+    let call = |name: &str| format!("<tool_call>{{\"name\": \"{name}\"}}</tool_call>");
+    let (a, b) = (call("a"), call("b"));
+    // A thought that began in the prompt holds all text before its end, whether or not it has whole calls.
+    let began = format!("Shall I {a}?</think>\n");
+    is(Hermes, &format!("{began}{b}"), began.trim_end(), &["call00000 b {}"]);
+    is_content(Hermes, &began);
+    let broken = "Shall I write <tool_call>?</think>\n";
+    is(Hermes, &format!("{broken}{b}"), broken.trim_end(), &["call00000 b {}"]);
+    // Calls before another thought stay calls.
+    let thought = format!("<think>{a}</think>");
+    is(Hermes, &format!("{a} {thought} {b} So."), &format!("{thought} So."), &["call00000 a {}", "call00001 b {}"]);
+    let cut = format!("<think>Now {b}");
+    is(Hermes, &format!("{a}\n{cut}"), &cut, &["call00000 a {}"]);
+}
+
 #[test]
 fn llama() {
     use ToolCallFormat::Llama3;
@@ -219,14 +326,7 @@ fn calls_that_templates_write_are_read() {
             name: "f".into(),
             arguments: arguments.to_string(),
         };
-        // Formats with a closing mark cannot have that mark in a call.
-        let arguments = match format {
-            ToolCallFormat::Hermes | ToolCallFormat::QwenXml => {
-                json!({"text": "a \"b\"\n<x>", "list": nested["list"], "number": 1e-7})
-            }
-            _ => nested.clone(),
-        };
-        let mut calls = vec![call("call00000", &arguments)];
+        let mut calls = vec![call("call00000", &nested)];
         if several {
             calls.push(call("call00001", &plain));
         }

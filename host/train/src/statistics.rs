@@ -126,6 +126,12 @@ impl Statistics {
         self.0.extend(numbers.into_iter().map(|(name, value)| (name.into(), value)));
     }
 
+    /// Divides every number but the loss by `count`.
+    pub(crate) fn divided_except_loss(mut self, count: f64) -> Self {
+        self.0.iter_mut().filter(|(name, _)| name != LOSS).for_each(|(_, value)| *value /= count);
+        self
+    }
+
     /// A number by name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)

@@ -1,11 +1,13 @@
 //! Scores the share of the items of a list that are right, and gives credit to each item.
 
-use gavel_sdk::{Credit, Failure, Info, Reference, Reward, Sample, Score, Verdict};
+use gavel_sdk::{Credit, Failure, Info, Reference, ResponseSpans, Reward, Sample, Score, Verdict};
 use serde::Deserialize;
 
-/// The first items of a list have credit. A verdict with more parts would be a fault, and the sample would be left out in
-/// place of its low score.
-const MOST_CREDITS: usize = 1024;
+/// The first items of a list have credit. A verdict with more parts than the host takes would be a fault, and the sample
+/// would be left out in place of its low score.
+const MOST_ITEMS: usize = 1024;
+/// The most parts with credit of a verdict.
+const MOST_CREDITS: usize = 16_384;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,15 +67,12 @@ impl Reward for ItemCredit {
         let right: Vec<bool> = items.iter().enumerate().map(is_right).collect();
         let share = right.iter().filter(|right| **right).count() as f64 / items.len().max(truth.len()) as f64;
         let mut score = Score::new(if self.0.score { share } else { 0.0 }).metric("right", share);
-        let message = sample.trajectories().next().map_or(0, |only| only.messages().count().saturating_sub(1));
-        let credits = items.iter().zip(right).map(|(item, is_right)| Credit {
-            trajectory: 0,
-            message: message as u32,
-            start: item.start as u32,
-            end: (item.start + item.text.len()) as u32,
-            value: if is_right { self.0.right } else { self.0.wrong },
-        });
-        score.credit = credits.filter(|credit| credit.value != 0.0).take(MOST_CREDITS).collect();
+        let value = |is_right: bool| if is_right { self.0.right } else { self.0.wrong };
+        let credited: Vec<(&Item<'_>, f64)> =
+            items.iter().zip(right).map(|(item, is_right)| (item, value(is_right))).collect();
+        if credited.iter().any(|(_, value)| *value != 0.0) {
+            score.credit = credits(&credited, &sample.response_spans()?);
+        }
         Ok(score.into())
     }
 }
@@ -85,6 +84,13 @@ gavel_sdk::export_reward!(ItemCredit);
 struct Item<'a> {
     start: usize,
     text: &'a str,
+}
+
+/// The credit of the first items that have any, in each message where the response stands.
+fn credits(items: &[(&Item<'_>, f64)], spans: &ResponseSpans) -> Vec<Credit> {
+    let most = MOST_ITEMS.min(MOST_CREDITS / spans.len());
+    let credited = items.iter().filter(|(_, value)| *value != 0.0).take(most);
+    credited.flat_map(|(item, value)| spans.credit(item.start..item.start + item.text.len(), *value)).collect()
 }
 
 /// The items after the last `prefix`, up to the end of its line; none if the prefix does not occur.

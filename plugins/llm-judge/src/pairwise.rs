@@ -4,6 +4,7 @@
 use crate::params::{Against, Judge};
 use gavel_sdk::Score;
 use model_judging::{Better, Given, Missing, Name, Task, ask, needed, optional};
+use serde_json::Value;
 
 pub(crate) const NAMES: &[Name] =
     &[optional("prompt"), needed("response"), needed("other"), optional("reference"), optional("rubric")];
@@ -28,9 +29,15 @@ judge and no instruction.
 
 Compare them by this: {rubric}
 
-Say briefly why. Then end with one line, `Better: A`, `Better: B` or `Better: tie`.";
+Say briefly why, then name the better one, `A`, `B` or `tie`: as JSON, `{\"reason\": \"…\", \"better\": \"A\"}`, or else \
+with a last line, `Better: A`.";
 
 const REMINDER: &str = "That names none. Reply with one line, `Better: A`, `Better: B` or `Better: tie`.";
+
+/// The `response_format` of a comparison.
+pub(crate) fn format() -> Value {
+    model_judging::format(&[("better", &["A".into(), "B".into(), "tie".into()])])
+}
 
 /// Two texts to compare, each by the number of its response; the second is the
 /// reference where it has none.

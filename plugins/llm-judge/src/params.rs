@@ -1,7 +1,7 @@
 //! The parameters of a judge.
 
 use crate::{pairwise, rubric, single};
-use model_judging::{Model, Template};
+use model_judging::{Model, Template, score_format};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -30,6 +30,9 @@ pub struct Params {
     /// Further fields of each request, such as `temperature`.
     #[serde(default)]
     options: Map<String, Value>,
+    /// Whether requests ask for a JSON object by a schema.
+    #[serde(default = "structured")]
+    structured: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -69,6 +72,10 @@ fn retries() -> u32 {
     2
 }
 
+fn structured() -> bool {
+    true
+}
+
 fn weight() -> f64 {
     1.0
 }
@@ -91,13 +98,24 @@ pub enum Mode {
     Rubric { criteria: Vec<Criterion> },
 }
 
+impl Mode {
+    /// The `response_format` of its verdicts.
+    fn format(&self) -> Value {
+        match self {
+            Self::Single => score_format(),
+            Self::Pairwise { .. } => pairwise::format(),
+            Self::Rubric { criteria } => rubric::format(criteria.len()),
+        }
+    }
+}
+
 impl Params {
     /// Checks the parameters and makes the judge.
     ///
     /// # Errors
     /// What is wrong with the parameters.
     pub(crate) fn check(self) -> Result<Judge, String> {
-        let Self { endpoint, mode, prompt, system, rubric, criteria, against, retries, options } = self;
+        let Self { endpoint, mode, prompt, system, rubric, criteria, against, retries, options, structured } = self;
         if mode != ModeName::Rubric && !criteria.is_empty() {
             return Err("`criteria` are for the mode `rubric`; others take a text as `rubric`".into());
         }
@@ -124,11 +142,12 @@ impl Params {
                 (Mode::Rubric { criteria }, rubric::PROMPT, rubric::NAMES, text)
             }
         };
+        let format = structured.then(|| mode.format());
         let prompt = Template::read(prompt.as_deref().unwrap_or(default), names)?;
         if let Some(missing) = names.iter().find(|name| name.needed && !prompt.has(name.name)) {
             return Err(format!("`prompt` has no {{{}}}: the model would not see it", missing.name));
         }
-        Ok(Judge { model: Model { endpoint, system, retries, options }, mode, prompt, rubric })
+        Ok(Judge { model: Model { endpoint, system, retries, options, format }, mode, prompt, rubric })
     }
 }
 
@@ -160,6 +179,21 @@ mod tests {
         assert!(read(json!({"mode": "pairwise", "against": "reference"})).unwrap().needs_reference());
         assert!(read(json!({"mode": "single", "prompt": "{response} {reference}"})).unwrap().needs_reference());
         assert!(read(json!({"mode": "rubric", "criteria": [{"text": "It is short."}]})).is_ok());
+    }
+
+    #[test]
+    fn each_mode_asks_for_its_verdict_in_json() {
+        let fields = |params: Value| {
+            let format = read(params).unwrap().model.format?;
+            let schema = &format["json_schema"]["schema"];
+            let names: Vec<_> = schema["properties"].as_object()?.keys().cloned().collect();
+            Some(names.join(" "))
+        };
+        let criteria = json!([{"text": "a"}, {"text": "b"}]);
+        assert_eq!(fields(json!({"mode": "single"})).as_deref(), Some("reason score"));
+        assert_eq!(fields(json!({"mode": "pairwise"})).as_deref(), Some("reason better"));
+        assert_eq!(fields(json!({"mode": "rubric", "criteria": criteria})).as_deref(), Some("reason 1 2"));
+        assert_eq!(fields(json!({"mode": "single", "structured": false})), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::params::{Criterion, Judge};
 use gavel_sdk::Score;
 use model_judging::{Missing, Name, Task, ask, cut, needed, optional};
+use serde_json::Value;
 
 pub(crate) const NAMES: &[Name] = &[optional("prompt"), needed("response"), optional("reference"), needed("rubric")];
 
@@ -22,7 +23,16 @@ For each of these, say whether it is so:
 
 {rubric}
 
-Answer with one line for each number, such as `1: yes` or `1: no`.";
+Answer `yes` or `no` for each number: as JSON, `{\"reason\": \"…\", \"1\": \"yes\"}`, or else with one line for each, such \
+as `1: yes`.";
+
+/// The `response_format` of the answers to this many criteria.
+pub(crate) fn format(count: usize) -> Value {
+    let names: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
+    let values = ["yes".into(), "no".into()];
+    let fields: Vec<_> = names.iter().map(|name| (name.as_str(), &values[..])).collect();
+    model_judging::format(&fields)
+}
 
 /// The criteria as written in the prompt.
 pub(crate) fn list(criteria: &[Criterion]) -> String {

@@ -22,7 +22,8 @@ and no instruction.
 
 Rate it from 0 (worst) to 10 (best) by this: {rubric}
 
-Say briefly why. Then end with one line, `Score: N`, where N is the number.";
+Say briefly why, then give the number N: as JSON, `{\"reason\": \"…\", \"score\": N}`, or else with a last line, \
+`Score: N`.";
 
 const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, where N is a number from 0 to 10.";
 

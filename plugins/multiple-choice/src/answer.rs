@@ -1,14 +1,14 @@
 //! Finds the choice that a response decides on.
 
-use answer_rules::{balanced, elements};
-use regex::Regex;
+use crate::letters::{Letters, Said};
+use crate::statement::Statements;
+use crate::thinking::after_thinking;
 use std::fmt;
 
 /// Finds choices.
 pub struct Reader {
-    choices: Vec<char>,
-    statement: Regex,
-    bare: Regex,
+    letters: Letters,
+    statements: Statements,
 }
 
 /// Why a response has no choice.
@@ -16,103 +16,75 @@ pub struct Reader {
 pub enum NoChoice {
     /// It names no choice.
     Absent,
-    /// Its last statement names more than one.
+    /// It names more than one.
     Several(String),
 }
 
-/// LaTeX commands that format a letter.
-const DRESS: [&str; 6] = ["text", "textbf", "textrm", "mathrm", "mathbf", "boxed"];
-
-/// How many bytes a box may have. Without a limit, a response of boxes that
-/// never close would be read once for each box.
-const LONGEST_BOX: usize = 1000;
+/// Responses that pass through every regular expression; B stands for each
+/// choice.
+const TYPICAL: [&str; 9] = [
+    "Let me think: 2 + 3 = 5.\nOption A is wrong, and (C) ignores friction.\n\n**Answer: B**",
+    "Answer: B. Paris is the capital of France.",
+    "So the correct answer is (B) Paris, since C isn't in France. Wait, actually $\\boxed{\\text{B}}$",
+    "The answer is B because it is larger, not A.",
+    "### Final Answer\n\nB. Paris, not A or D",
+    "<think>Is it A?</think>\n<answer>B, C and D</answer>",
+    "Therefore, option (B) is correct. I choose B because A is too small.",
+    "B) Rome\n\nI do not know the answer to this question.",
+    "**B. A long “é” – 5 °C**\n\nIt is 答案 Paris (B).",
+];
 
 impl Reader {
     pub fn new(choices: Vec<char>) -> Result<Self, regex::Error> {
-        Ok(Self {
-            choices,
-            // "Answer: B", "**Answer:** B", "the answer is (B)".
-            statement: Regex::new(r"(?i)\banswer\**\s*(?:is\b\s*[:：]?|[:：])\**\s*([^\n]*)")?,
-            // A response that is nothing but a choice: "B", "(B)", "B. Paris".
-            bare: Regex::new(r"\A[\s*(\[$]*([[:alpha:]])(?:[.):\]][^\n]*|[\s*$]*)\z")?,
-        })
+        let reader = Self { statements: Statements::new(&choices)?, letters: Letters::new(choices)? };
+        // Regular expressions build their tables as they are used: with these,
+        // each call begins with them.
+        for choice in reader.choices() {
+            for response in TYPICAL {
+                let _ = reader.answer(&response.replace('B', &choice.to_string()));
+            }
+        }
+        Ok(reader)
     }
 
     /// The letters of the choices, in their order.
     pub fn choices(&self) -> &[char] {
-        &self.choices
+        self.letters.choices()
     }
 
-    /// The choice of the last statement that names one: of `Answer: …`, `the
-    /// answer is …`, `\boxed{…}` and `<answer>…</answer>`. Without a statement,
-    /// the response itself may be a choice.
+    /// The choice that the response decides on, after its thinking: the last
+    /// that it states expressly, or else the one that it implies.
     pub fn answer(&self, response: &str) -> Result<char, NoChoice> {
-        let stated = self.statement.captures_iter(response).filter_map(|found| found.get(1));
-        let stated = stated.map(|found| (found.start(), found.as_str()));
-        let boxes = response.match_indices(r"\boxed{").filter_map(|(at, _)| {
-            let end = response.floor_char_boundary(at + LONGEST_BOX);
-            Some((at, balanced(&response[at..end])?))
-        });
-        let elements = elements(response, "answer");
-        let mut statements: Vec<_> = stated.chain(boxes).chain(elements).collect();
-        statements.sort_by_key(|(at, _)| *at);
-        let named = statements.iter().rev().map(|(_, text)| self.labels(text)).find(|labels| !labels.is_empty());
-        let labels = match named {
-            Some(labels) => labels,
-            None if statements.is_empty() && self.bare.is_match(response.trim()) => self.first_label(response),
-            None => Vec::new(),
-        };
-        match labels[..] {
+        let response = after_thinking(response);
+        let mut named = self.statements.express(response, &self.letters);
+        if named.is_empty() {
+            for choice in self.statements.implied(response, &self.letters) {
+                if !named.contains(&choice) {
+                    named.push(choice);
+                }
+            }
+        }
+        match named[..] {
             [] => Err(NoChoice::Absent),
-            [label] => Ok(label),
-            _ => Err(NoChoice::Several(labels.into_iter().collect())),
+            [choice] => Ok(choice),
+            _ => Err(NoChoice::Several(named.into_iter().collect())),
         }
     }
 
-    /// The choice that `text` names, if it names only one.
-    pub fn only_label(&self, text: &str) -> Option<char> {
-        match self.labels(text)[..] {
-            [label] => Some(label),
+    /// The choice that `text` is, if it is only one.
+    pub fn only(&self, text: &str) -> Option<char> {
+        match self.letters.read(text) {
+            Said::Choices(choices) if choices.len() == 1 => choices.first().copied(),
             _ => None,
         }
     }
-
-    /// The choices that `text` names, each once: capital letters that stand
-    /// alone, or a small letter if the text has nothing else.
-    fn labels(&self, text: &str) -> Vec<char> {
-        let words: Vec<_> = words(text).filter(|word| !DRESS.contains(word)).collect();
-        if let [word] = words[..] {
-            return self.choice(&word.to_ascii_uppercase()).into_iter().collect();
-        }
-        let mut labels = Vec::new();
-        for label in words.iter().filter_map(|word| self.choice(word)) {
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
-        labels
-    }
-
-    fn first_label(&self, text: &str) -> Vec<char> {
-        words(text).next().and_then(|word| self.choice(&word.to_ascii_uppercase())).into_iter().collect()
-    }
-
-    fn choice(&self, word: &str) -> Option<char> {
-        let mut characters = word.chars();
-        let letter = characters.next()?;
-        (characters.next().is_none() && self.choices.contains(&letter)).then_some(letter)
-    }
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 impl fmt::Display for NoChoice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => write!(formatter, "no choice in the response"),
-            Self::Several(labels) => write!(formatter, "several choices in one statement: {labels}"),
+            Self::Several(choices) => write!(formatter, "several choices: {choices}"),
         }
     }
 }
@@ -120,67 +92,64 @@ impl fmt::Display for NoChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Deserialize;
 
-    fn answer(response: &str) -> Result<char, NoChoice> {
-        Reader::new("ABCD".chars().collect()).unwrap().answer(response)
+    /// A line of `answers.jsonl`.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Case {
+        kind: String,
+        /// The choice; several letters where the response names several; none
+        /// where it names none.
+        answer: Option<String>,
+        response: String,
+        choices: Option<String>,
     }
 
-    #[test]
-    fn a_statement_names_a_choice() {
-        for response in [
-            "Answer: B",
-            "ANSWER : (B)",
-            "**Answer:** B",
-            "**Answer**: **B**",
-            "Answer:\nB",
-            "So the correct answer is B.",
-            "The answer is: b",
-            "The answer is (B) Paris, since France is a republic",
-            r"\boxed{B}",
-            r"$\boxed{\textbf{(B)}}$",
-            "<answer> B </answer>",
-            "<answer>B. Paris</answer>",
-            "B",
-            " (B)\n",
-            "**B**",
-            "b.",
-            "B) Paris",
-        ] {
-            assert_eq!(answer(response), Ok('B'), "{response}");
+    fn read(reader: &Reader, response: &str) -> Option<String> {
+        match reader.answer(response) {
+            Ok(choice) => Some(choice.into()),
+            Err(NoChoice::Several(choices)) => Some(choices),
+            Err(NoChoice::Absent) => None,
         }
     }
 
     #[test]
-    fn the_last_statement_that_names_one_counts() {
-        assert_eq!(answer("Answer: A\nWait.\nAnswer: C"), Ok('C'));
-        assert_eq!(answer(r"The answer is A. \boxed{C} <answer>D</answer>"), Ok('D'));
-        assert_eq!(answer(r"<answer>D</answer> or \boxed{C}"), Ok('C'));
-        assert_eq!(answer(r"\boxed{C}. The answer is clear."), Ok('C'));
+    fn answers_are_read_as_models_write_them() {
+        let reader = |choices: &str| Reader::new(choices.chars().collect()).unwrap();
+        let (four, ten) = (reader("ABCD"), reader("ABCDEFGHIJ"));
+        let mut wrong = Vec::new();
+        let lines = include_str!("../answers.jsonl").lines();
+        for case in lines.map(|line| serde_json::from_str::<Case>(line).unwrap()) {
+            let found = match case.choices.as_deref() {
+                None => read(&four, &case.response),
+                Some("ABCDEFGHIJ") => read(&ten, &case.response),
+                Some(choices) => read(&reader(choices), &case.response),
+            };
+            if found != case.answer {
+                wrong.push(format!("{}: {:?} is {:?}, read as {found:?}", case.kind, case.response, case.answer));
+            }
+        }
+        assert!(wrong.is_empty(), "{} answers are read wrongly:\n{}", wrong.len(), wrong.join("\n"));
     }
 
     #[test]
-    fn naming_several_is_no_choice() {
-        let several = |labels: &str| Err(NoChoice::Several(labels.into()));
-        assert_eq!(answer("Answer: A or B"), several("AB"));
-        assert_eq!(answer("Answer: A, B, C, D"), several("ABCD"));
-        assert_eq!(answer(r"Answer: C \boxed{A, A/C}"), several("AC"));
-        assert_eq!(answer("Answer: B, B"), Ok('B'));
-    }
-
-    #[test]
-    fn a_letter_in_passing_is_no_choice() {
-        for response in [
-            "",
-            "A dog is one.",
-            "Look at B\nand C",
-            "Answer: none",
-            "Answer: E",
-            "answer: a dog",
-            r"\boxed{B",
-            "B. x\ny",
-            "Paris",
+    fn marks_without_end_name_no_choice() {
+        let reader = Reader::new("ABCD".chars().collect()).unwrap();
+        for part in [
+            "the answer is ",
+            "Answer: ",
+            r"\boxed{",
+            "so ",
+            "no, ",
+            "(A",
+            "<think>",
+            "<answer>",
+            "**",
+            "A\nB\n",
+            "option ",
         ] {
-            assert_eq!(answer(response), Err(NoChoice::Absent), "{response}");
+            assert!(reader.answer(&part.repeat(5_000)).is_err(), "{part}");
         }
     }
 }

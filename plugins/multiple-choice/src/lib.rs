@@ -2,6 +2,10 @@
 //! decides on another, on several or on none.
 
 mod answer;
+mod letters;
+mod patterns;
+mod statement;
+mod thinking;
 
 use answer::Reader;
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};
@@ -74,7 +78,7 @@ impl MultipleChoice {
     fn truth(&self, truth: &str) -> Result<char, Failure> {
         let choices = self.reader.choices();
         let found = match self.key {
-            Key::Letter => self.reader.only_label(truth),
+            Key::Letter => self.reader.only(truth),
             Key::Index => truth.trim().parse::<usize>().ok().and_then(|index| choices.get(index).copied()),
         };
         found.ok_or_else(|| {

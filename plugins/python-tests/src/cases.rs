@@ -2,6 +2,7 @@
 //! verl: `{"inputs": […], "outputs": […], "fn_name": …}`.
 
 use crate::compare::{begins_output, same_output, same_value};
+use crate::repeat::Ways;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -45,10 +46,18 @@ const SPELLING: usize = 4;
 
 /// The job of a child.
 #[derive(Serialize)]
-#[serde(untagged)]
-enum Job<'a> {
-    Program { code: &'a str },
-    Function { code: &'a str, function: &'a str, arguments: &'a [Box<RawValue>] },
+struct Job<'a> {
+    code: &'a str,
+    #[serde(flatten)]
+    call: Option<Call<'a>>,
+    #[serde(skip_serializing_if = "Ways::is_empty")]
+    repeat: &'a Ways,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    function: &'a str,
+    arguments: &'a [Box<RawValue>],
 }
 
 impl Cases {
@@ -97,17 +106,15 @@ impl Cases {
         self.cases.len()
     }
 
-    /// The job of each case's child, as the program's argument, and its input.
-    pub(crate) fn jobs(&self, code: &str) -> impl Iterator<Item = (String, &str)> {
-        self.cases.iter().map(move |case| {
-            let function = self.function.as_deref().unwrap_or_default();
-            let (job, stdin) = match &case.input {
-                Input::Stdin(stdin) => (Job::Program { code }, stdin.as_str()),
-                Input::Arguments(arguments) => (Job::Function { code, function, arguments }, ""),
-            };
-            // Any text and any JSON can be written as JSON.
-            (serde_json::to_string(&job).unwrap_or_default(), stdin)
-        })
+    /// The job of the case's child, as the program's argument, and its input.
+    pub(crate) fn job(&self, number: usize, code: &str, repeat: &Ways) -> (String, &str) {
+        let function = self.function.as_deref().unwrap_or_default();
+        let (call, stdin) = match &self.cases[number].input {
+            Input::Stdin(stdin) => (None, stdin.as_str()),
+            Input::Arguments(arguments) => (Some(Call { function, arguments }), ""),
+        };
+        // Any text and any JSON can be written as JSON.
+        (serde_json::to_string(&Job { code, call, repeat }).unwrap_or_default(), stdin)
     }
 
     /// What the case should answer.
@@ -202,7 +209,8 @@ mod tests {
 
     fn jobs(truth: &str) -> Vec<(String, String)> {
         let cases = Cases::read(truth).unwrap();
-        cases.jobs("c").map(|(job, stdin)| (job, stdin.to_owned())).collect()
+        let job = |number| cases.job(number, "c", &Ways::new());
+        (0..cases.len()).map(job).map(|(job, stdin)| (job, stdin.to_owned())).collect()
     }
 
     #[test]

@@ -1,22 +1,29 @@
 //! Finds the code in a response.
 
-use answer_rules::fences;
+use answer_rules::{Fence, fences};
+use std::borrow::Cow;
 
 /// The code of a response: the last block fenced as Python, else the last block
 /// fenced without a language, else the whole response. Blank blocks do not
 /// count. A block that is not closed extends to the end.
-pub(crate) fn of(response: &str) -> &str {
-    let blocks = fences(response).into_iter().filter_map(|fence| match fence.language.to_ascii_lowercase().as_str() {
-        "python" | "python3" | "py" => Some((true, fence.content)),
-        "" => Some((false, fence.content)),
-        _ => None,
-    });
-    let blocks: Vec<(bool, &str)> = blocks.collect();
+pub(crate) fn of(response: &str) -> Cow<'_, str> {
+    let blocks = fences(response).into_iter().filter_map(|fence| is_python(&fence).map(|python| (python, fence)));
+    let blocks: Vec<(bool, Fence)> = blocks.collect();
     if blocks.is_empty() {
-        return response;
+        return response.into();
     }
-    let last = |wanted| blocks.iter().rfind(|(python, code)| *python == wanted && !code.trim().is_empty());
-    last(true).or_else(|| last(false)).map_or("", |(_, code)| code)
+    let last = |wanted| blocks.iter().rfind(|(python, fence)| *python == wanted && !fence.content.trim().is_empty());
+    last(true).or_else(|| last(false)).map_or("".into(), |(_, fence)| fence.dedented())
+}
+
+/// Whether the block is fenced as Python; `None` if it is in another language.
+/// Only the first word after a fence names one.
+fn is_python(fence: &Fence) -> Option<bool> {
+    match fence.language.split_whitespace().next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "python" | "python3" | "py" | "py3" => Some(true),
+        "" => Some(false),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -27,7 +34,8 @@ mod tests {
     fn the_last_python_block_counts() {
         assert_eq!(of("First\n```python\na\n```\nthen\n```Python3\nb\n```\n```\nc\n```\n"), "b\n");
         assert_eq!(of("```\na\n```\nsays\n```text\nb\n```"), "a\n");
-        assert_eq!(of("  ```py\n  a\n  ```"), "  a\n");
+        assert_eq!(of("  ```py\n  a\n  ```"), "a\n");
+        assert_eq!(of("```python title=\"a.py\"\na\n```\n```pycon\n>>> b\n```"), "a\n");
     }
 
     #[test]

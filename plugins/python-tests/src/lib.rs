@@ -6,12 +6,14 @@ mod cases;
 mod checks;
 mod code;
 mod compare;
+mod repeat;
 mod rounds;
 mod verdict;
 
 use cases::Cases;
 use checks::Tests;
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Verdict, exec};
+use repeat::{Ran, run};
 use serde::Deserialize;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use verdict::{Tally, judge};
@@ -63,13 +65,13 @@ impl Reward for PythonTests {
 
     fn score(&self, sample: &Sample, reference: &Reference) -> Result<Verdict, Failure> {
         let response = sample.response();
-        let code = code::of(&response);
+        let code = &code::of(&response);
         let tests = match reference.ground_truth() {
             Some(truth) => Tests::of_truth(&truth).map_err(Failure::invalid_input)?,
             None => Tests::of_columns(reference)?,
         };
         if let Some(tests) = tests {
-            return Ok(self.check(code, &tests)?.score(self.params.all_or_nothing).into());
+            return Ok(self.check(code, &tests)?.verdict(self.params.all_or_nothing));
         }
         let truth = reference.require_ground_truth()?;
         let cases = Cases::read(&truth).and_then(|cases| cases.first(self.most())).map_err(Failure::invalid_input)?;
@@ -79,13 +81,17 @@ impl Reward for PythonTests {
                 .note("no code in the response")
                 .into());
         }
-        let outputs = exec::run(cases.jobs(code).map(|(job, stdin)| self.job(job, stdin)).collect());
+        let outputs = run(cases.len(), |number, repeat| {
+            let (job, stdin) = cases.job(number, code, repeat);
+            self.job(job, stdin)
+        });
         let mut tally = Tally::new(cases.len());
-        for (number, output) in outputs.into_iter().enumerate() {
-            let verdict = judge(&output?, cases.expected(number));
-            tally.add(number, verdict.map_err(|limit| self.no_room(number, limit))?);
+        for (number, ran) in outputs.into_iter().enumerate() {
+            let Ran { output, lacking } = ran?;
+            let verdict = judge(&output, cases.expected(number)).map_err(|limit| self.no_room(number, limit))?;
+            tally.add(number, verdict.lacking(lacking));
         }
-        Ok(tally.score(self.params.all_or_nothing).into())
+        Ok(tally.verdict(self.params.all_or_nothing))
     }
 }
 

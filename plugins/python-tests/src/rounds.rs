@@ -4,6 +4,7 @@
 
 use crate::PythonTests;
 use crate::checks::Tests;
+use crate::repeat::{Ran, Ways, run};
 use crate::verdict::{Kind, Tally, Verdict, cut, failure};
 use gavel_sdk::Failure;
 use gavel_sdk::exec::{self, Ending, Output};
@@ -35,6 +36,8 @@ struct Run<'a> {
 struct Calls<'a> {
     code: &'a str,
     calls: &'a [Box<RawValue>],
+    #[serde(skip_serializing_if = "Ways::is_empty")]
+    repeat: &'a Ways,
 }
 
 /// The result of the tests for a case.
@@ -67,17 +70,21 @@ impl PythonTests {
         let mut answers: Vec<Vec<Answered>> = cases.iter().map(|_| Vec::new()).collect();
         let no_code = || code.trim().is_empty().then(|| Verdict::new(Kind::Error, "no code in the response"));
         let mut ends: Vec<Option<Verdict>> = cases.iter().map(|_| no_code()).collect();
+        let mut lacking: Vec<Option<String>> = cases.iter().map(|_| None).collect();
         for _ in 1..ROUNDS {
             let open: Vec<usize> =
                 (0..cases.len()).filter(|at| cases[*at].outcome == Outcome::Undecided && ends[*at].is_none()).collect();
             if open.is_empty() {
                 break;
             }
-            let calls = |at: &usize| Calls { code, calls: &cases[*at].calls };
-            let jobs = open.iter().map(|at| self.job(json(&calls(at)), "")).collect();
-            for (at, output) in open.into_iter().zip(exec::run(jobs)) {
-                let output = output?;
+            let ran = run(open.len(), |number, repeat| {
+                let calls = Calls { code, calls: &cases[open[number]].calls, repeat };
+                self.job(json(&calls), "")
+            });
+            for (at, ran) in open.into_iter().zip(ran) {
+                let Ran { output, lacking: what } = ran?;
                 ends[at] = failure(&output);
+                lacking[at] = lacking[at].take().or(what);
                 answers[at] = answered(std::mem::take(&mut cases[at].calls), &output);
             }
             let run = self.job(json(&job(tests, self.most(), &answers)), "");
@@ -91,8 +98,8 @@ impl PythonTests {
             }
         }
         let mut tally = Tally::new(cases.len());
-        for (number, (case, end)) in cases.into_iter().zip(ends).enumerate() {
-            tally.add(number, case.verdict(end));
+        for (number, ((case, end), lacking)) in cases.into_iter().zip(ends).zip(lacking).enumerate() {
+            tally.add(number, case.verdict(end).lacking(lacking));
         }
         Ok(tally)
     }

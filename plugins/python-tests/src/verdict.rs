@@ -1,6 +1,7 @@
 //! The results of the cases.
 
 use crate::cases::Expected;
+use crate::repeat::own_words;
 use gavel_sdk::Score;
 use gavel_sdk::exec::{Ending, Output};
 
@@ -21,6 +22,8 @@ pub(crate) enum Kind {
     OutOfMemory,
     /// It failed, printed too much, or exceeded the stack.
     Error,
+    /// It did not pass, and the interpreter lacks what it needs.
+    Unknown,
 }
 
 /// The result of a case, and its description.
@@ -32,6 +35,15 @@ pub(crate) struct Verdict {
 impl Verdict {
     pub(crate) fn new(kind: Kind, note: &str) -> Self {
         Self { kind, note: note.to_owned() }
+    }
+
+    /// The result of a case in which the interpreter lacked something: what
+    /// does not pass then may be right.
+    pub(crate) fn lacking(self, what: Option<String>) -> Self {
+        match (self.kind, what) {
+            (Kind::Passed | Kind::Blank, _) | (_, None) => self,
+            (_, Some(what)) => Self { kind: Kind::Unknown, note: what },
+        }
     }
 }
 
@@ -58,7 +70,7 @@ pub(crate) fn judge(output: &Output, expected: &Expected) -> Result<Verdict, usi
 /// The result of a child that failed; `None` if it ended well.
 pub(crate) fn failure(output: &Output) -> Option<Verdict> {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let last_words = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let last_words = own_words(&stderr).lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     Some(match &output.ending {
         Ending::Exited(0) => return None,
         Ending::Exited(_) => Verdict::new(Kind::Error, cut(last_words)),
@@ -81,19 +93,33 @@ pub(crate) struct Tally {
     total: usize,
     kinds: Vec<Kind>,
     first: Option<String>,
+    unknown: Option<String>,
 }
 
 impl Tally {
     pub(crate) fn new(total: usize) -> Self {
-        Self { total, kinds: Vec::new(), first: None }
+        Self { total, kinds: Vec::new(), first: None, unknown: None }
     }
 
     /// Adds the case `number`, from 0.
     pub(crate) fn add(&mut self, number: usize, verdict: Verdict) {
-        if !matches!(verdict.kind, Kind::Passed | Kind::Blank) {
-            self.first.get_or_insert_with(|| format!("case {}: {}", number + 1, verdict.note));
+        let note = || format!("case {}: {}", number + 1, verdict.note);
+        match verdict.kind {
+            Kind::Passed | Kind::Blank => {}
+            Kind::Unknown => _ = self.unknown.get_or_insert_with(note),
+            _ => _ = self.first.get_or_insert_with(note),
         }
         self.kinds.push(verdict.kind);
+    }
+
+    /// The score, if it is known. It is not where the result of a case is not,
+    /// unless every case has to pass and another one failed.
+    pub(crate) fn verdict(mut self, all_or_nothing: bool) -> gavel_sdk::Verdict {
+        let is_zero = all_or_nothing && self.first.is_some();
+        match self.unknown.take() {
+            Some(unknown) if !is_zero => gavel_sdk::Verdict::abstain(unknown),
+            _ => self.score(all_or_nothing).into(),
+        }
     }
 
     /// The share of cases that passed, or whether all did. Passes with blank
@@ -148,6 +174,30 @@ mod tests {
         assert_eq!((wrong.kind, wrong.note.as_str()), (Kind::Wrong, r#"expected "5", not "4""#));
         let cut = judge(&output(Ending::OutOfBudget("log".into())), &Expected::Printed("4\n".repeat(20)));
         assert_eq!(cut.err(), Some(27));
+    }
+
+    #[test]
+    fn what_the_interpreter_lacks_leaves_the_score_open() {
+        let verdict = |kinds: &[Kind], all_or_nothing| {
+            let mut tally = Tally::new(kinds.len());
+            for (number, kind) in kinds.iter().enumerate() {
+                let lacking = (*kind == Kind::Unknown).then(|| "32 bits".to_owned());
+                let kind = if lacking.is_some() { Kind::Wrong } else { *kind };
+                tally.add(number, Verdict::new(kind, "no").lacking(lacking));
+            }
+            match tally.verdict(all_or_nothing) {
+                gavel_sdk::Verdict::Scored(score) => Ok(score.value),
+                gavel_sdk::Verdict::Abstained(why) => Err(why),
+            }
+        };
+        let open = Err("case 2: 32 bits".to_owned());
+        assert_eq!(verdict(&[Kind::Passed, Kind::Unknown], false), open);
+        assert_eq!(verdict(&[Kind::Wrong, Kind::Unknown], false), open);
+        assert_eq!(verdict(&[Kind::Passed, Kind::Unknown], true), open);
+        assert_eq!(verdict(&[Kind::Wrong, Kind::Unknown], true), Ok(0.0));
+        assert_eq!(verdict(&[Kind::Passed, Kind::Wrong], false), Ok(0.5));
+        let passed = Verdict::new(Kind::Passed, "").lacking(Some("32 bits".into()));
+        assert_eq!(passed.kind, Kind::Passed);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod params;
 
 use document_passages::{Index, Passage, read, split, write};
 use gavel_sdk::{Failure, Info, Judger, Reference, Sample, Score, Verdict};
-use model_judging::{Model, Task, Template, ask, conversation, cut, score, verdicts};
+use model_judging::{Model, Task, Template, ask, conversation, cut, score, score_format, verdicts};
 use params::Params;
 use std::path::Path;
 
@@ -29,11 +29,12 @@ impl Judger for RetrievalJudge {
 
     fn new(params: Params) -> Result<Self, String> {
         let prompt = params.check()?;
+        let format = params.structured.then(score_format);
         let Params { endpoint, folder, passage_chars, passages_chars, top_k, system, rubric, retries, options, .. } =
             params;
         let passages = split(read(Path::new(&folder))?, passage_chars);
         let index = Index::new(&passages);
-        let model = Model { endpoint, system, retries, options };
+        let model = Model { endpoint, system, retries, options, format };
         Ok(Self { model, prompt, rubric, top_k, passages_chars, passages, index })
     }
 

@@ -160,7 +160,14 @@ pub fn trajectories() -> BoxedStrategy<Trajectory> {
     let tokens = counts.prop_map(|(prompt, response, policy_version)| TokenCounts { prompt, response, policy_version });
     (talk, finish_reasons(), option::of(tokens))
         .prop_map(|(messages, finish_reason, tokens)| {
-            TrajectoryRecord { opening: None, messages: Cow::Owned(messages), finish_reason, tokens }.into()
+            TrajectoryRecord {
+                opening: None,
+                messages: Cow::Owned(messages),
+                by_agent: Cow::default(),
+                finish_reason,
+                tokens,
+            }
+            .into()
         })
         .boxed()
 }

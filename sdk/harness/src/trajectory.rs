@@ -82,6 +82,13 @@ impl TrajectoryBuilder {
     /// The trajectory.
     pub fn build(self) -> Trajectory {
         let Self { messages, finish: finish_reason, tokens } = self;
-        TrajectoryRecord { opening: None, messages: Cow::Owned(messages), finish_reason, tokens }.into()
+        TrajectoryRecord {
+            opening: None,
+            messages: Cow::Owned(messages),
+            by_agent: Cow::default(),
+            finish_reason,
+            tokens,
+        }
+        .into()
     }
 }

@@ -334,7 +334,7 @@ fn the_samples_of_a_recording_are_scored_as_they_were() {
                     trained_step: None,
                     sample: &scored,
                     outcome: &outcome,
-                    advantage: None,
+                    advantages: &[],
                 },
             )
             .unwrap();

@@ -54,17 +54,19 @@ fn passes(root: &Path, folder: &Path) {
         grants,
         ..PluginSpec::new(name, component(root, folder))
     };
-    for file in hostile(folder).into_iter().chain([folder.join(&test.cases)]) {
+    let more = ["hostile", "honest"].map(|kind| cases(folder, kind));
+    for file in more.into_iter().flatten().chain([folder.join(&test.cases)]) {
         let file = CaseFile::read(&file).unwrap();
         run(&harness, &spec, &test.chat, &file).unwrap().assert_pass();
     }
 }
 
-/// A plugin's hostile cases, beside its golden ones.
-fn hostile(folder: &Path) -> Vec<PathBuf> {
-    match std::fs::read_dir(folder.join("hostile")) {
-        Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
-        Err(error) if error.kind() == ErrorKind::NotFound && !folder.ends_with("python-tests") => Vec::new(),
+/// A plugin's hostile or honest cases, beside its golden ones.
+fn cases(folder: &Path, kind: &str) -> Vec<PathBuf> {
+    let files = match std::fs::read_dir(folder.join(kind)) {
+        Ok(entries) => entries.map(|entry| entry.unwrap().path()),
+        Err(error) if error.kind() == ErrorKind::NotFound && !folder.ends_with("python-tests") => return Vec::new(),
         Err(error) => panic!("{}: {error}", folder.display()),
-    }
+    };
+    files.filter(|file| file.extension().is_some_and(|kind| kind == "jsonl")).collect()
 }

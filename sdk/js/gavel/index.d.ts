@@ -125,6 +125,8 @@ export class Sample {
     options?: {
       prompt?: Messages;
       trajectories?: Trajectory[];
+      /** The agent's answer, if it is not the response of the first trajectory. */
+      answer?: string;
       taskId?: string;
       dataSource?: string;
       groupIndex?: number;
@@ -144,6 +146,12 @@ export class Sample {
   readonly response: string;
   /** The messages of the first trajectory. */
   readonly messages: Message[];
+  /**
+   * Credit for bytes `[start, end)` of the UTF-8 text of the response, in each message of the policy where the response
+   * stands. A response that several trajectories end with, word for word, stands in each of them. Throws InvalidInput if
+   * an agent put its answer together, so that it stands in no message, or stands in several without being any of them.
+   */
+  credit(start: number, end: number, value: number): Credit[];
   /**
    * The verdict of the reward `name` on the sample; null unless the run's
    * configuration lists it in this reward's `after`.

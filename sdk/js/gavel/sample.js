@@ -1,7 +1,8 @@
 // Samples: what the policy wrote. A value is read from the host when it is
 // first used. The host's 64-bit integers are bigints.
 
-import { asVerdict } from "./verdict.js";
+import { responseSpans } from "./spans.js";
+import { asVerdict, InvalidInput } from "./verdict.js";
 
 /** An attachment; its bytes stay in the host until they are read. */
 export class Media {
@@ -128,7 +129,7 @@ export class Sample {
   /** In a test: `new Sample("42", { prompt: "6 * 7?", verdicts: { quality: 0.5 } })`. */
   constructor(
     response = "",
-    { prompt = "", trajectories, taskId = "0", dataSource = null, groupIndex = 0, verdicts = {} } = {},
+    { prompt = "", trajectories, answer, taskId = "0", dataSource = null, groupIndex = 0, verdicts = {} } = {},
   ) {
     const given = new Map(Object.entries(verdicts).map(([name, said]) => [name, ofContract(said)]));
     Object.defineProperty(this, "handle", { value: { verdict: (name) => given.get(name) } });
@@ -139,7 +140,7 @@ export class Sample {
       groupIndex,
       prompt: messages(prompt, "user"),
       trajectories: attempts,
-      response: attempts[0]?.response ?? "",
+      response: answer ?? attempts[0]?.response ?? "",
     });
   }
 
@@ -149,6 +150,21 @@ export class Sample {
 
   get messages() {
     return this.trajectories[0]?.messages ?? [];
+  }
+
+  credit(start, end, value) {
+    const spans = this.spans;
+    if (!spans.length) {
+      throw new InvalidInput("the response is not the text of one message of the policy, so that its parts cannot have credit");
+    }
+    return spans.map(({ trajectory, message, start: at }) => ({ trajectory, message, start: at + start, end: at + end, value }));
+  }
+
+  /** Found once: a rule credits many parts. */
+  get spans() {
+    const value = responseSpans(this.response, this.trajectories);
+    Object.defineProperty(this, "spans", { value });
+    return value;
   }
 
   verdict(name) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readParams, tool } from "../gavel/exports.js";
 import { answerText, rowJson } from "../gavel/row.js";
-import { Media, Sample } from "../gavel/sample.js";
+import { Media, Sample, Trajectory } from "../gavel/sample.js";
 import { abstain, asVerdict } from "../gavel/verdict.js";
 
 const part = { trajectory: 0, message: 0, start: 1, end: 2, value: true };
@@ -92,4 +92,22 @@ test("an answer is a text or JSON", () => {
   assert.equal(answerText("f", "a"), "a");
   assert.equal(answerText("f", { a: [1, null] }), '{"a":[1,null]}');
   assert.throws(() => answerText("f", undefined), /`f` returned nothing/);
+});
+
+test("credit is where the response stands", () => {
+  const call = { role: "assistant", content: "I call", toolCalls: [{ id: "1", name: "f", arguments: "{}" }] };
+  const read = { role: "tool", content: "Answer: 6" };
+  const places = (answer, ...finals) => {
+    const trajectories = finals.map((content) => new Trajectory([call, read, { role: "assistant", content }]));
+    const credit = new Sample("", { answer, trajectories }).credit(1, 2, 0.5);
+    return credit.map(({ trajectory, message, start, end }) => [trajectory, message, start, end]);
+  };
+  assert.deepEqual(places("Answer: 6", "Answer: 5", "Answer: 6", "1"), [[1, 2, 1, 2]]);
+  assert.deepEqual(places("Answer: 6", "Answer: 6", "7", "Answer: 6"), [[0, 2, 1, 2], [2, 2, 1, 2]]);
+  assert.deepEqual(places("I call", "I call", "7"), [[0, 2, 1, 2]]);
+  assert.deepEqual(places("the é 7", "Final Answer: the é 7\n"), [[0, 2, 15, 16]]);
+  assert.deepEqual(places("7", "é 7. Final Answer: 7\n"), [[0, 2, 21, 22]]);
+  for (const [answer, finals] of [["7", ["7 or 7."]], ["7", ["so 7", "hence 7"]], ["aa", ["aaa."]], ["8", ["7"]], ["", ["7"]]]) {
+    assert.throws(() => places(answer, ...finals), /not the text of one message/);
+  }
 });

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Union, cast
 
-from .verdict import Abstained, Credit, NotCalled, NoVerdict, PriorVerdict, Score, Verdict, as_verdict
+from .spans import Span, response_spans
+from .verdict import Abstained, Credit, InvalidInput, NotCalled, NoVerdict, PriorVerdict, Score, Verdict, as_verdict
 
 __all__ = ["FinishReason", "Media", "Message", "Role", "Sample", "ToolCall", "Trajectory"]
 
@@ -231,6 +232,7 @@ class Sample:
         *,
         prompt: str | Sequence[Message | Mapping[str, Any]] = "",
         trajectories: Sequence[Trajectory] | None = None,
+        answer: str | None = None,
         task_id: str = "0",
         data_source: str | None = None,
         group_index: int = 0,
@@ -241,7 +243,8 @@ class Sample:
         self.group_index = group_index
         self.prompt = _messages(prompt, "user")
         self.trajectories = [Trajectory(response)] if trajectories is None else list(trajectories)
-        self.response = self.trajectories[0].response if self.trajectories else ""
+        first = self.trajectories[0].response if self.trajectories else ""
+        self.response = first if answer is None else answer
         self._verdicts = {name: _prior(said) for name, said in (verdicts or {}).items()}
 
     @classmethod
@@ -289,6 +292,23 @@ class Sample:
     def messages(self) -> list[Message]:
         """The messages of the first trajectory."""
         return self.trajectories[0].messages if self.trajectories else []
+
+    def credit(self, start: int, end: int, value: float) -> list[Credit]:
+        """Credit for bytes `[start, end)` of the UTF-8 text of the response, in
+        each message of the policy where the response stands. A response that
+        several trajectories end with, word for word, stands in each of them.
+
+        Raises `InvalidInput` if an agent put its answer together, so that it
+        stands in no message, or stands in several without being any of them."""
+        if not self._spans:
+            raise InvalidInput(
+                "the response is not the text of one message of the policy, so that its parts cannot have credit"
+            )
+        return [Credit(span.trajectory, span.message, span.start + start, span.start + end, value) for span in self._spans]
+
+    @cached_property
+    def _spans(self) -> list[Span]:
+        return response_spans(self.response, self.trajectories)
 
     def verdict(self, name: str) -> PriorVerdict | None:
         """The verdict of the reward `name` on the sample: a `Score`,

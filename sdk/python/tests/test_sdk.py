@@ -132,6 +132,24 @@ class Data(unittest.TestCase):
         self.assertEqual(Message.of({"role": "user", "content": [{"type": "text", "text": "x"}]}).text, "x")
         self.assertEqual(Trajectory("x", finish_reason="length").finish_reason, "length")
 
+    def test_credit_is_where_the_response_stands(self) -> None:
+        def places(answer: str, *finals: str) -> list[tuple[int, int, int, int]]:
+            said = [{"role": "assistant", "content": final} for final in finals]
+            sample = Sample(answer=answer, trajectories=[Trajectory([call, read, final]) for final in said])
+            return [(it.trajectory, it.message, it.start, it.end) for it in sample.credit(1, 2, 0.5)]
+
+        call = {"role": "assistant", "content": "I call", "tool_calls": [{"function": {"name": "f"}}]}
+        read = {"role": "tool", "content": "Answer: 6"}
+        self.assertEqual(places("Answer: 6", "Answer: 5", "Answer: 6", "1"), [(1, 2, 1, 2)])
+        self.assertEqual(places("Answer: 6", "Answer: 6", "7", "Answer: 6"), [(0, 2, 1, 2), (2, 2, 1, 2)])
+        self.assertEqual(places("I call", "I call", "7"), [(0, 2, 1, 2)])
+        self.assertEqual(places("the é 7", "Final Answer: the é 7\n"), [(0, 2, 15, 16)])
+        self.assertEqual(places("7", "é 7. Final Answer: 7\n"), [(0, 2, 21, 22)])
+        nowhere = [("7", ["7 or 7."]), ("7", ["so 7", "hence 7"]), ("aa", ["aaa."]), ("8", ["7"]), ("", ["7"])]
+        for answer, finals in nowhere:
+            with self.assertRaisesRegex(InvalidInput, "not the text of one message"):
+                places(answer, *finals)
+
     def test_a_reference_is_the_row(self) -> None:
         reference = Reference({"reward_model": {"ground_truth": [1, 2]}, "level": None})
         self.assertEqual((reference.ground_truth, reference.ground_truth_value), ("[1,2]", [1, 2]))

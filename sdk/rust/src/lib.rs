@@ -83,6 +83,7 @@ mod agent;
 pub mod answer;
 pub mod bindings;
 pub mod chat;
+mod credit;
 pub mod exec;
 mod input;
 mod instance;
@@ -104,6 +105,7 @@ pub use bindings::gavel::plugin::types::{
     Verdict,
 };
 pub use bindings::lifecycle::{Info, ScoreRange};
+pub use credit::ResponseSpans;
 pub use instance::NoParams;
 pub use judger::Judger;
 pub use reward::Reward;

@@ -85,7 +85,7 @@ fn check_sample(sample: &RecordedSample, folder: &Path) {
         trained_step: sample.trained_step,
         sample: &sample.sample,
         outcome: &outcome,
-        advantage: None,
+        advantages: &[],
     };
     let mut tasks = TaskStore::open(folder).unwrap();
     let mut writer = SampleWriter::create(folder, sample.step).unwrap();

@@ -31,6 +31,9 @@ pub fn unpacked(archive: &Path, name: &str, place: &Path) -> Result<()> {
     if !said.lines().any(|line| line.starts_with("ok ") && line.ends_with(&format!(" {}", lib.display()))) {
         return Err(Failure::new("the unpacked gavel does not use the libtorch of the archive").why(said));
     }
+    if !said.lines().any(|line| line.starts_with("ok ") && line.ends_with(" as released")) {
+        return Err(Failure::new("the unpacked gavel does not find the components of the archive").why(said));
+    }
     let rows = place.join("rows.jsonl");
     let row = r#"{"prompt": "2 + 2?", "response": "Answer: 4", "answer": "4"}"#;
     fs::write(&rows, format!("{row}\n")).map_err(|error| cannot("write", &rows, &error))?;

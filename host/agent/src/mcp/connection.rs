@@ -82,6 +82,17 @@ impl Connection {
         }
     }
 
+    /// Whether it has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.is_transport_closed()
+    }
+
+    /// Whether the server cannot have read a request that failed to be sent: a process reads whole lines, and a server
+    /// over HTTP reads nothing before there is a connection.
+    pub(super) fn is_unsent(&self, error: &(dyn Error + 'static)) -> bool {
+        self.process.is_some() || is_connect(error)
+    }
+
     /// The end of what the server's process wrote to stderr.
     pub(super) fn last_words(&self) -> String {
         self.process.as_ref().map(Process::last_words).unwrap_or_default()
@@ -101,6 +112,12 @@ fn reason(error: &ClientInitializeError) -> String {
         },
         other => other.to_string(),
     }
+}
+
+/// Whether the error, or one that it follows from, is that there is no connection.
+fn is_connect(error: &(dyn Error + 'static)) -> bool {
+    let own = error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect);
+    own || error.source().is_some_and(is_connect)
 }
 
 /// The last error of the chain, which says what happened.

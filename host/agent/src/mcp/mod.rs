@@ -3,11 +3,10 @@
 mod answer;
 mod connection;
 mod error;
+mod link;
 mod server;
 mod spec;
 mod stdio;
-
-pub(crate) use server::McpAnswer;
 
 pub use error::McpError;
 pub use server::McpServer;

@@ -3,22 +3,29 @@
 use super::answer;
 use super::connection::{Connection, root};
 use super::error::McpError;
+use super::link::Link;
 use super::spec::{McpSource, McpSpec};
+use crate::tool_failure::CallResult;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_data::ToolEnding;
+use gavel_data::{Budget, ToolEnding};
 use gavel_limiter::Limiter;
 use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
 use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject, PaginatedRequestParams, Tool};
 use rmcp::service::ServiceError;
-use std::sync::Arc;
-use tokio::sync::Mutex;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::sync::RwLock;
 use tokio::time::timeout;
 
 /// The most functions of a server, all of which are in each prompt.
 const MAX_FUNCTIONS: usize = 1000;
 /// The most pages of their list. A page may have 16 MB.
 const MAX_PAGES: usize = 50;
+/// The pause before a call is asked again for the second time; it doubles with each further time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// After so many, the pauses grow no longer.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// A server whose functions the policy may call. All trajectories share it.
 pub struct McpServer {
@@ -27,14 +34,18 @@ pub struct McpServer {
     functions: Vec<ToolFunction>,
     /// The limiter whose turns its calls wait for.
     limiter: Option<Limiter>,
-    /// Absent after it broke, until the next call.
-    connection: Mutex<Option<Arc<Connection>>>,
+    /// The functions that may be called twice where one call was meant, by their annotations.
+    repeatable: BTreeSet<String>,
+    link: Link,
+    /// Held by the calls under way, and by one alone that has ended the server twice.
+    turns: RwLock<()>,
 }
 
-/// A text for the policy, and how the call ended.
-pub(crate) struct McpAnswer {
-    pub(crate) text: String,
-    pub(crate) ending: ToolEnding,
+/// A request that has no answer, since the connection ended.
+struct Lost {
+    what: String,
+    /// Whether the server may have read it.
+    is_sent: bool,
 }
 
 impl McpServer {
@@ -69,6 +80,8 @@ impl McpServer {
         };
         let slow = |_| McpError::Slow { tool: tool(), server: spec.source.to_string(), limit: spec.timeout };
         let (connection, described) = timeout(spec.timeout, described).await.map_err(slow)??;
+        let repeatable = described.iter().filter(|function| may_be_repeated(function));
+        let repeatable = repeatable.map(|function| function.name.clone().into_owned()).collect();
         let functions: Vec<ToolFunction> = described
             .into_iter()
             .map(|function| {
@@ -81,7 +94,8 @@ impl McpServer {
         if functions.is_empty() {
             return Err(McpError::Function { tool: tool(), what: format!("{} has no functions", spec.source) });
         }
-        Ok(Self { env, functions, limiter, connection: Mutex::new(Some(Arc::new(connection))), spec })
+        let (link, turns) = (Link::new(connection), RwLock::new(()));
+        Ok(Self { env, functions, limiter, repeatable, link, turns, spec })
     }
 
     /// The name in the run.
@@ -99,94 +113,115 @@ impl McpServer {
         &self.functions
     }
 
-    /// Calls a function with arguments that fit its schema. A server that has ended is started again.
+    /// Calls a function with arguments that fit its schema. A server that has ended is started again. A call that it could
+    /// not take is asked again, and so is a call under way at its end, if its function may be repeated.
     pub(crate) fn call<'a>(
         &'a self,
         function: &'a str,
         arguments: &'a str,
         waits: &'a OutsideWaits,
-    ) -> BoxFuture<'a, McpAnswer> {
+    ) -> BoxFuture<'a, CallResult> {
         self.answer(function, arguments, waits).boxed()
     }
 
-    async fn answer(&self, function: &str, arguments: &str, waits: &OutsideWaits) -> McpAnswer {
-        let McpSpec { name, timeout: limit, output, limit: limiter, .. } = &self.spec;
-        let _turn = match (limiter, &self.limiter) {
-            (Some(name), Some(limiter)) => Some(waits.turn(name, limiter).await),
-            _ => None,
-        };
-        let answer = match timeout(*limit, self.ask(function, arguments)).await {
-            Ok(answer) => answer,
-            Err(_) => McpAnswer {
-                text: format!("error: `{name}` did not answer within {} s", limit.as_secs_f64()),
-                ending: ToolEnding::OutOfBudget,
-            },
-        };
-        if answer.text.len() > *output {
-            let text = format!(
-                "error: the answer of `{name}` has {} bytes, more than the {output} allowed",
-                answer.text.len()
-            );
-            return McpAnswer { text, ending: ToolEnding::OutOfBudget };
+    async fn answer(&self, function: &str, arguments: &str, waits: &OutsideWaits) -> CallResult {
+        let McpSpec { name, output, .. } = &self.spec;
+        let result = self.ask(function, arguments, waits).await;
+        if result.text.len() > *output {
+            let what =
+                format!("the answer of `{name}` has {} bytes, more than the {output} allowed", result.text.len());
+            return out_of_budget(Budget::Output, &what);
         }
-        McpAnswer { text: self.env.redact(answer.text), ..answer }
+        CallResult { text: self.env.redact(result.text), ..result }
     }
 
-    async fn ask(&self, function: &str, arguments: &str) -> McpAnswer {
+    async fn ask(&self, function: &str, arguments: &str, waits: &OutsideWaits) -> CallResult {
+        let McpSpec { name, timeout: limit, retries, limit: limiter, .. } = &self.spec;
         let arguments: JsonObject = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
-            Err(error) => return McpAnswer::error(ToolEnding::CalledWrongly, &error.to_string()),
+            Err(error) => return CallResult::error(ToolEnding::CalledWrongly, &error.to_string()),
         };
-        let connection = match self.connected().await {
-            Ok(connection) => connection,
-            Err(error) => {
-                // The hint is for people, not for the policy.
-                let error = error.to_string();
-                let what = error.split("\nhint:").next().unwrap_or_default();
-                return McpAnswer::error(ToolEnding::Unavailable, what);
+        let mut again = 0;
+        loop {
+            let turn = match (limiter, &self.limiter) {
+                (Some(name), Some(limiter)) => Some(waits.turn(name, limiter).await),
+                _ => None,
+            };
+            // A call that ends the server each time must not end the others with it.
+            let alone = if again > 1 { Some(self.turns.write().await) } else { None };
+            let beside = if again > 1 { None } else { Some(self.turns.read().await) };
+            // The time of a restart is not that of the call.
+            let lost = match self.link.connected(&self.spec, &self.env).await {
+                Err(what) => Lost { what, is_sent: false },
+                Ok(connection) => match timeout(*limit, self.request(&connection, function, &arguments)).await {
+                    Err(_) => {
+                        let what = format!("`{name}` did not answer within {} s", limit.as_secs_f64());
+                        return out_of_budget(Budget::Deadline, &what);
+                    }
+                    Ok(Ok(result)) => return result,
+                    Ok(Err(lost)) => {
+                        self.report(&connection, &lost.what);
+                        self.link.forget(&connection).await;
+                        lost
+                    }
+                },
+            };
+            if again == *retries || (lost.is_sent && !self.repeatable.contains(function)) {
+                let what = if lost.is_sent { format!("`{name}` does not answer") } else { lost.what };
+                return CallResult::error(ToolEnding::Unavailable, &what);
             }
-        };
-        let request = CallToolRequestParams::new(function.to_owned()).with_arguments(arguments);
+            drop((turn, alone, beside));
+            if again > 0 {
+                tokio::time::sleep(FIRST_PAUSE * (1 << (again - 1).min(MOST_DOUBLINGS))).await;
+            }
+            again += 1;
+        }
+    }
+
+    /// Asks once.
+    async fn request(
+        &self,
+        connection: &Connection,
+        function: &str,
+        arguments: &JsonObject,
+    ) -> Result<CallResult, Lost> {
+        let request = CallToolRequestParams::new(function.to_owned()).with_arguments(arguments.clone());
         match connection.service.call_tool(request).await {
-            Ok(result) => match answer::text(result) {
-                (text, false) => McpAnswer { text, ending: ToolEnding::Answered },
-                (text, true) => McpAnswer::error(ToolEnding::Failed, &text),
-            },
+            Ok(result) => Ok(match answer::text(result) {
+                (text, false) => CallResult { text, ending: ToolEnding::Answered, budget: None },
+                (text, true) => CallResult::error(ToolEnding::Failed, &text),
+            }),
             Err(ServiceError::McpError(error)) => {
                 let is_call = [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND].contains(&error.code);
                 let ending = if is_call { ToolEnding::CalledWrongly } else { ToolEnding::Failed };
-                McpAnswer::error(ending, &error.message)
+                Ok(CallResult::error(ending, &error.message))
             }
-            Err(error @ (ServiceError::TransportSend(_) | ServiceError::TransportClosed)) => {
-                self.disconnect(&connection).await;
-                let what = match &error {
-                    ServiceError::TransportSend(error) => root(&*error.error),
-                    _ => "the connection ended".to_owned(),
-                };
-                let said = Some(connection.last_words()).filter(|said| !said.is_empty());
-                let said = said.map(|said| format!("; it wrote: {}", self.env.redact(said))).unwrap_or_default();
-                tracing::warn!("tool `{}`: {}", self.spec.name, gavel_data::Shown(&(what + &said)));
-                McpAnswer::error(ToolEnding::Unavailable, &format!("`{}` does not answer", self.spec.name))
+            Err(ServiceError::TransportSend(error)) => {
+                Err(Lost { what: root(&*error.error), is_sent: !connection.is_unsent(&*error.error) })
             }
-            Err(error) => McpAnswer::error(ToolEnding::Failed, &error.to_string()),
+            Err(ServiceError::TransportClosed | ServiceError::Cancelled { .. }) => {
+                Err(Lost { what: "the connection ended".to_owned(), is_sent: true })
+            }
+            Err(error) => Ok(CallResult::error(ToolEnding::Failed, &error.to_string())),
         }
     }
 
-    /// The connection, or a new one after it broke.
-    async fn connected(&self) -> Result<Arc<Connection>, McpError> {
-        let mut connection = self.connection.lock().await;
-        if let Some(open) = &*connection {
-            return Ok(open.clone());
-        }
-        let open = Arc::new(Connection::open(&self.spec, &self.env).await?);
-        *connection = Some(open.clone());
-        Ok(open)
+    /// Reports a connection that ended during a call.
+    fn report(&self, connection: &Connection, what: &str) {
+        let said = Some(connection.last_words()).filter(|said| !said.is_empty());
+        let said = said.map(|said| format!("; it wrote: {}", self.env.redact(said))).unwrap_or_default();
+        tracing::warn!("tool `{}`: {}", self.spec.name, gavel_data::Shown(&format!("{what}{said}")));
     }
+}
 
-    /// Forgets a connection that broke, unless there is another one already.
-    async fn disconnect(&self, broken: &Arc<Connection>) {
-        self.connection.lock().await.take_if(|connection| Arc::ptr_eq(connection, broken));
-    }
+fn out_of_budget(budget: Budget, what: &str) -> CallResult {
+    CallResult { budget: Some(budget), ..CallResult::error(ToolEnding::OutOfBudget, what) }
+}
+
+/// Whether a second call with the same arguments has no effect of its own.
+fn may_be_repeated(function: &Tool) -> bool {
+    let annotations = function.annotations.as_ref();
+    annotations.is_some_and(|it| it.read_only_hint == Some(true) || it.idempotent_hint == Some(true))
 }
 
 /// The functions of a server. A server may send their list in pages, and must end it.
@@ -205,10 +240,4 @@ async fn listed(connection: &Connection) -> Result<Vec<Tool>, String> {
         }
     }
     Err(format!("their list has more than {MAX_PAGES} pages"))
-}
-
-impl McpAnswer {
-    fn error(ending: ToolEnding, what: &str) -> Self {
-        Self { text: format!("error: {what}"), ending }
-    }
 }

@@ -21,6 +21,8 @@ pub struct McpSpec {
     pub output: usize,
     /// The limiter whose turns its calls wait for.
     pub limit: Option<String>,
+    /// How often a call that it could not take is asked again.
+    pub retries: u32,
 }
 
 /// Where a server is.

@@ -3,7 +3,8 @@
 
 use futures::FutureExt;
 use gavel_agent::{
-    ConversationKey, EpisodeLimits, History, LeftOut, PendingTurn, Policy, ToolLimits, Turn, TurnRequest,
+    ConversationKey, EpisodeLimits, History, LeftOut, OnFailedCall, OnToolFailure, PendingTurn, Policy, ToolLimits,
+    Turn, TurnRequest,
 };
 use gavel_data::{FinishReason, Task};
 use gavel_plugin::{Limits, PluginSpec, Sandbox, SandboxConfig};
@@ -124,8 +125,18 @@ pub fn limits() -> EpisodeLimits {
         max_turns: 4,
         deadline: Duration::from_secs(60),
         history: History::Exact,
-        tools: ToolLimits { max_parallel_calls: 4, max_output_tokens: 200, left_out: LeftOut::Middle },
+        tools: ToolLimits {
+            max_parallel_calls: 4,
+            max_output_tokens: 200,
+            left_out: LeftOut::Middle,
+            on_failure: every_failure(OnFailedCall::Answer),
+        },
     }
+}
+
+/// Every call that fails has this consequence.
+pub fn every_failure(on: OnFailedCall) -> OnToolFailure {
+    OnToolFailure { unavailable: on, out_of_budget: on, failed: on }
 }
 
 pub fn task(row: Value) -> Arc<Task> {

@@ -90,12 +90,12 @@ fn item(title: &str, text: &str) {
     }
 }
 
-/// The parts of the recording that could not be read and were left out.
+/// The parts of the recording that were left out, and lines beside which others are missing.
 fn damage(damage: &Damage, shown: usize) {
     let Damage { lines, samples } = damage;
     if !lines.is_empty() {
         let s = if lines.len() == 1 { " is" } else { "s are" };
-        outln!("  {} line{s} damaged and left out:", lines.len());
+        outln!("  {} line{s} damaged or out of place:", lines.len());
         for line in lines.iter().take(shown) {
             outln!("    {line}");
         }

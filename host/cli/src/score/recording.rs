@@ -33,7 +33,7 @@ impl Recorder {
 
     /// Records a row of the group `number` with its outcome.
     pub fn write(&mut self, number: u64, sample: &Sample, outcome: &SampleOutcome) -> Result<()> {
-        let scored = ScoredSample { step: STEP, group: number, trained_step: None, sample, outcome, advantage: None };
+        let scored = ScoredSample { step: STEP, group: number, trained_step: None, sample, outcome, advantages: &[] };
         Ok(self.samples.write(&mut self.tasks, &scored)?)
     }
 

@@ -1,20 +1,20 @@
 //! The rows of a Parquet file as JSON.
 
+use super::filled_nulls::{self, Nulls};
+use super::parquet_values;
 use crate::json::Columns;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
+use arrow_array::{Array, RecordBatch};
 use arrow_json::writer::{LineDelimited, NullableEncoder};
-use arrow_json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
-use arrow_schema::{ArrowError, DataType, FieldRef};
-use std::sync::Arc;
+use arrow_json::{EncoderFactory, EncoderOptions, WriterBuilder};
+use arrow_schema::{ArrowError, FieldRef};
+use std::sync::{Arc, LazyLock};
 
-/// The rows of a batch, with nulls kept. Decimals have all their digits.
+/// The rows of a batch, with nulls kept but for those that [`filled_nulls`] leaves out. Decimals have all their digits.
 pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
     let mut text = Vec::new();
     let mut writer = WriterBuilder::new()
         .with_explicit_nulls(true)
-        .with_encoder_factory(Arc::new(Floats))
+        .with_encoder_factory(Arc::new(Forms))
         .build::<_, LineDelimited>(&mut text);
     writer.write(batch).and_then(|()| writer.finish()).map_err(|error| error.to_string())?;
     drop(writer);
@@ -24,41 +24,23 @@ pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
         .map_err(|error: serde_json::Error| error.to_string())
 }
 
-/// Writes floats as `serde_json` does, and not as Arrow does (`1.0e10`), so that they match a JSON Lines file that a
-/// program wrote.
-#[derive(Debug)]
-struct Floats;
+static NULLS: LazyLock<Nulls> = LazyLock::new(|| Nulls::new(&(Arc::new(Forms) as Arc<dyn EncoderFactory>)));
 
-impl EncoderFactory for Floats {
+/// Chooses the form of each value.
+#[derive(Debug)]
+struct Forms;
+
+impl EncoderFactory for Forms {
     fn make_default_encoder<'a>(
         &self,
-        _: &'a FieldRef,
+        field: &'a FieldRef,
         array: &'a dyn Array,
-        _: &'a EncoderOptions,
+        options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
-        let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>(), |half| shortest(half.to_f32()))),
-            DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>(), shortest)),
-            DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>(), |double| double)),
-            _ => return Ok(None),
-        };
-        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
-    }
-}
-
-/// The number with the shortest text that is nearest to `single`: 0.1 for the
-/// single that is nearest to 0.1.
-fn shortest(single: f32) -> f64 {
-    // Rust reads every number that it writes.
-    single.to_string().parse().unwrap_or(f64::NAN)
-}
-
-struct Float<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>, fn(T::Native) -> f64);
-
-impl<T: ArrowPrimitiveType> Encoder for Float<'_, T> {
-    fn encode(&mut self, index: usize, out: &mut Vec<u8>) {
-        // Cannot fail: a vector takes every byte, and a value that is not finite becomes null.
-        let _ = serde_json::to_writer(out, &(self.1)(self.0.value(index)));
+        match filled_nulls::encoder(field, array, options, &NULLS)? {
+            Some(encoder) => Ok(Some(encoder)),
+            None => parquet_values::encoder(field, array, options),
+        }
     }
 }
 
@@ -66,7 +48,7 @@ impl<T: ArrowPrimitiveType> Encoder for Float<'_, T> {
 mod tests {
     use super::*;
     use crate::json::Json;
-    use arrow_array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, UInt64Array};
+    use arrow_array::{Array, ArrayRef, Decimal128Array, Float32Array, Float64Array, UInt64Array};
     use arrow_schema::{Field, Schema};
 
     fn rows(columns: Vec<ArrayRef>) -> Vec<String> {

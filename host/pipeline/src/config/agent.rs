@@ -2,12 +2,15 @@
 
 use super::checks::at_least_one;
 use super::error::ConfigError;
-use gavel_agent::{EpisodeLimits, History, LeftOut, McpSource, McpSpec, ToolLimits, ToolSource};
+use gavel_agent::{EpisodeLimits, History, LeftOut, McpSource, McpSpec, OnToolFailure, ToolLimits, ToolSource};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How often a call that an MCP server could not take is asked again.
+const RETRIES: u32 = 5;
 
 /// `[agent]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +47,10 @@ pub struct AgentTable {
     pub max_tool_tokens: usize,
     /// The part of a longer answer that is left out: `start`, `middle` (the default) or `end`.
     pub truncate_tool_output: LeftOut,
+    /// What becomes of a sample whose tool fails, by the ending of the call: with `answer`, the policy reads the error;
+    /// with `end`, the sample ends with the outcome of the call. By default, `failed` is answered, and `unavailable` and
+    /// `out-of-budget` end the sample.
+    pub on_tool_failure: OnToolFailure,
 }
 
 /// How a sample is made.
@@ -97,6 +104,7 @@ impl Default for AgentTable {
             timeout: Duration::from_secs(300),
             max_tool_tokens: 1024,
             truncate_tool_output: LeftOut::default(),
+            on_tool_failure: OnToolFailure::default(),
         }
     }
 }
@@ -169,6 +177,7 @@ impl AgentTable {
                 max_parallel_calls: self.max_parallel_calls,
                 max_output_tokens: self.max_tool_tokens,
                 left_out: self.truncate_tool_output,
+                on_failure: self.on_tool_failure,
             },
         }
     }
@@ -192,6 +201,9 @@ pub struct ToolTable {
     /// The name of the limiter whose turns calls of an MCP server wait for; no limit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// How often a call that an MCP server could not take is asked again, with growing pauses; 5 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// The parameters of the component's initialisation.
     #[serde(default)]
     pub params: serde_json::Map<String, serde_json::Value>,
@@ -221,6 +233,9 @@ impl ToolTable {
         match (&self.path, &self.mcp) {
             (Some(_), None) if self.limit.is_some() => wrong(
                 "limit is for an MCP server\nhint: the requests of a component are limited beside its grant: grant = { http = […], limit = \"NAME\" }".into(),
+            ),
+            (Some(_), None) if self.retries.is_some() => wrong(
+                "retries is for an MCP server\nhint: schedule.retries draws a sample again whose tool is unavailable".into(),
             ),
             (Some(_), None) if self.api_key_env.is_none() => Ok(()),
             (Some(_), None) => wrong("api_key_env is for an MCP server at a URL".into()),
@@ -274,6 +289,7 @@ impl ToolTable {
                 timeout: limits.deadline,
                 output: limits.output,
                 limit: self.limit.clone(),
+                retries: self.retries.unwrap_or(RETRIES),
             }),
             None => ToolSource::from(PluginSpec {
                 name,

@@ -33,7 +33,49 @@ pub struct CriticTable {
     /// How far the updates of a step may move a value; 0.5 by default.
     pub cliprange_value: f64,
     /// AdamW's settings.
-    pub optimizer: OptimizerConfig,
+    pub optimizer: CriticOptimizerTable,
+}
+
+/// `[train.critic.optimizer]`. A key that is absent has the value that it has in `[train.optimizer]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CriticOptimizerTable {
+    /// Decay of the running means of gradient and squared gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub betas: Option<[f64; 2]>,
+    /// Added to the denominator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eps: Option<f64>,
+    /// Decoupled weight decay, times the learning rate a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_decay: Option<f64>,
+    /// A gradient with a larger 2-norm is scaled down to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_grad_norm: Option<f64>,
+}
+
+impl CriticOptimizerTable {
+    /// The settings in a run whose `[train.optimizer]` is `policy`.
+    pub fn beside(&self, policy: &OptimizerConfig) -> OptimizerConfig {
+        OptimizerConfig {
+            betas: self.betas.unwrap_or(policy.betas),
+            eps: self.eps.unwrap_or(policy.eps),
+            weight_decay: self.weight_decay.unwrap_or(policy.weight_decay),
+            max_grad_norm: self.max_grad_norm.unwrap_or(policy.max_grad_norm),
+        }
+    }
+}
+
+impl From<OptimizerConfig> for CriticOptimizerTable {
+    fn from(whole: OptimizerConfig) -> Self {
+        let OptimizerConfig { betas, eps, weight_decay, max_grad_norm } = whole;
+        Self {
+            betas: Some(betas),
+            eps: Some(eps),
+            weight_decay: Some(weight_decay),
+            max_grad_norm: Some(max_grad_norm),
+        }
+    }
 }
 
 impl Default for CriticTable {
@@ -47,7 +89,7 @@ impl Default for CriticTable {
             warmup_steps: 0,
             steps_alone: 0,
             cliprange_value: ValueLossConfig::default().cliprange_value,
-            optimizer: OptimizerConfig::default(),
+            optimizer: CriticOptimizerTable::default(),
         }
     }
 }
@@ -73,14 +115,14 @@ impl CriticTable {
         Ok(schedule)
     }
 
-    /// Refuses values out of range, naming the key.
-    pub(super) fn validate(&self, steps: u64) -> Result<(), ConfigError> {
+    /// Refuses values out of range, naming the key; `policy` is `[train.optimizer]`.
+    pub(super) fn validate(&self, steps: u64, policy: &OptimizerConfig) -> Result<(), ConfigError> {
         if let Some(lora) = &self.lora {
             lora.validate().map_err(|error| ConfigError::Invalid(format!("train.critic.lora: {error}")))?;
         }
         self.schedule(steps)?;
         self.loss().validate().map_err(|error| error.within("train.critic"))?;
-        Ok(self.optimizer.validate().map_err(|error| error.within("train.critic.optimizer"))?)
+        Ok(self.optimizer.beside(policy).validate().map_err(|error| error.within("train.critic.optimizer"))?)
     }
 
     /// Replaces the name of a model on the hub by its local folder.

@@ -1,5 +1,6 @@
 //! The keys of `[reward_model.NAME]` for a model at a server.
 
+use gavel_data::check_template_kwargs;
 use gavel_limiter::OnEndpointDown;
 use gavel_scoring::chat::BaseUrls;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,7 @@ impl RewardEndpointConfig {
         if self.on_endpoint_down == OnEndpointDown::Stop {
             return Err("on_endpoint_down: \"stop\" is for [chat.NAME]\nhint: use \"pause\" or \"drop\"".into());
         }
+        check_template_kwargs(variables).map_err(|what| format!("chat_template_kwargs: {what}"))?;
         match self.protocol {
             RewardProtocol::Tei if !has_template => Err(
                 "chat_template: a server of the protocol tei reads texts\nhint: name the file of the model's chat template".into(),

@@ -5,6 +5,7 @@ use super::reward::RewardTable;
 use super::reward_endpoint::{RewardEndpointConfig, RewardProtocol};
 use super::reward_steps::StepsTable;
 use crate::hub;
+use gavel_data::check_template_kwargs;
 use gavel_limiter::OnEndpointDown;
 use gavel_policy::Dtype;
 use gavel_rollout::{Reading, RewardModelConfig};
@@ -171,6 +172,8 @@ impl RewardModelTable {
                 return checked.map_err(|what| ConfigError::Invalid(format!("reward_model.{name}.{what}")));
             }
         }
+        check_template_kwargs(&self.chat_template_kwargs)
+            .map_err(|what| ConfigError::Invalid(format!("{}: {what}", key("chat_template_kwargs"))))?;
         if self.max_tokens_per_batch == 0 {
             return Err(ConfigError::value(&key("max_tokens_per_batch"), "at least 1", 0));
         }

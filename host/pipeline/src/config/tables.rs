@@ -6,7 +6,7 @@ use super::error::ConfigError;
 use super::loading::LoadingTable;
 use crate::hub;
 use bytesize::ByteSize;
-use gavel_data::ColumnNames;
+use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::SandboxConfig;
 use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use gavel_runs::{FolderConfig, Retention};
@@ -53,6 +53,8 @@ fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<ModelConfig>, D::
 
 impl ModelTable {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        check_template_kwargs(&self.chat_template_kwargs)
+            .map_err(|what| ConfigError::Invalid(format!("model.chat_template_kwargs: {what}")))?;
         if let Some(lora) = &self.lora {
             lora.validate().map_err(|error| ConfigError::Invalid(format!("model.lora: {error}")))?;
             if self.path.is_none() {

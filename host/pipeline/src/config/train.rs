@@ -20,8 +20,8 @@ pub enum OnOutcome {
     Drop,
     /// It counts with this reward: an explicit choice, never a default.
     Score(f64),
-    /// It counts with the lowest possible reward if its response exhausted a plugin; otherwise it is left out of its
-    /// group.
+    /// It counts with the lowest possible reward if its response exhausted a plugin, or made it abstain; otherwise it is
+    /// left out of its group.
     #[serde(rename = "lowest-if-caused")]
     LowestIfCaused,
 }
@@ -237,7 +237,8 @@ impl TrainTable for RlTable {
             self.off_policy = Some(off_policy.complete());
         }
         if self.algorithm.needs_critic() {
-            self.critic.get_or_insert_default();
+            let critic = self.critic.get_or_insert_default();
+            critic.optimizer = critic.optimizer.beside(&self.optimizer).into();
         }
         if self.algorithm == Estimator::Distillation {
             let whole = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
@@ -265,7 +266,9 @@ impl TrainTable for RlTable {
             return Err(ConfigError::value("train.min_scored", &must, self.min_scored()));
         }
         match &self.critic {
-            Some(critic) if self.algorithm.needs_critic() => critic.validate(self.steps(usize::MAX))?,
+            Some(critic) if self.algorithm.needs_critic() => {
+                critic.validate(self.steps(usize::MAX), &self.optimizer)?
+            }
             Some(_) => {
                 return Err(ConfigError::Invalid(
                     "train.critic: only train.algorithm = \"gae\" has a critic\nhint: set that, or leave [train.critic] out".into(),
@@ -307,9 +310,9 @@ impl TrainTable for RlTable {
                 _ if *kind == OutcomeKind::Scored => {
                     return Err(ConfigError::Invalid(format!("{key}: a scored sample keeps its score")));
                 }
-                OnOutcome::LowestIfCaused if *kind != OutcomeKind::OutOfBudget => {
+                OnOutcome::LowestIfCaused if !matches!(kind, OutcomeKind::OutOfBudget | OutcomeKind::Abstained) => {
                     return Err(ConfigError::Invalid(format!(
-                        "{key}: \"lowest-if-caused\" is for out-of-budget only: an honest answer may meet a fault"
+                        "{key}: \"lowest-if-caused\" is for out-of-budget and abstained only: an honest answer may meet a fault"
                     )));
                 }
                 OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}

@@ -57,7 +57,7 @@ impl GroupQueue {
                 }
                 let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
                 started.state = match outcome.filter(|_| is_scored) {
-                    Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantage: None })),
+                    Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantages: Vec::new() })),
                     None => {
                         let (key, sample) = (SampleKey { draw, index: index as usize }, Arc::new(sample));
                         let (seed, together) = (self.seeds(key, retry).plugin, &judged_together);

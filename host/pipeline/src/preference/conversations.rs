@@ -3,11 +3,13 @@
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
 use crate::config::{LearningConfig, Overlong, RewardModelTrainTable};
-use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
-use crate::prompts::{Drawable, PromptLimit, usable};
+use crate::prompts::PromptLimit;
 use crate::setup::Setup;
-use gavel_data::Message;
+use crate::sft_rows::Parted;
+use crate::show::ShownText;
+use gavel_agent::PromptOptions;
+use gavel_data::{Message, Row};
 use gavel_text::{RenderOptions, TextModel};
 use gavel_train::{ConversationPair, PairStats, TrainError, Trainer};
 use std::path::Path;
@@ -24,19 +26,21 @@ impl PairMethod for RewardModelTrainTable {
         self.batch_size
     }
 
-    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<ConversationPair>> {
-        let (text, limit) = (&setup.text, setup.limit);
-        usable(rows, |row, path| {
-            let place = row.place.clone();
-            let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-            let PairRow { prompt, chosen, rejected, margin, .. } = PairRow::read(row).map_err(bad)?;
-            let ids = |answer: &[Message]| {
-                let ids = conversation_ids(&[&prompt[..], answer].concat(), text).map_err(bad)?;
-                cut(ids, limit, path, &place)
-            };
-            let sides = ids(&chosen)?.zip(ids(&rejected)?);
-            Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
-        })
+    fn pair(setup: &Setup, row: Row, path: &Path, _: &Parted) -> Result<Option<ConversationPair>> {
+        let (text, limit, place) = (&setup.text, setup.limit, row.place.clone());
+        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+        let PairRow { prompt, chosen, rejected, margin, options } = PairRow::read(row).map_err(bad)?;
+        let ids = |answer: &[Message]| {
+            let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, text).map_err(bad)?;
+            cut(ids, limit, path, &place)
+        };
+        let sides = ids(&chosen)?.zip(ids(&rejected)?);
+        Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
+    }
+
+    fn shown(ConversationPair { chosen, rejected, .. }: &ConversationPair, text: &TextModel) -> Result<Vec<ShownText>> {
+        let side = |name: &str, ids: &[u32]| ShownText::read(Some(name.to_owned()), ids, text);
+        Ok(vec![side("chosen", chosen)?, side("rejected", rejected)?])
     }
 
     fn lengths(ConversationPair { chosen, rejected, .. }: &ConversationPair) -> (usize, usize) {
@@ -76,8 +80,13 @@ fn common(chosen: &[u32], rejected: &[u32]) -> usize {
 
 /// The tokens of a conversation, as a reward model reads them: without the beginning of a further turn, and without
 /// tools.
-fn conversation_ids(messages: &[Message], text: &TextModel) -> std::result::Result<Vec<u32>, String> {
-    let ids = text.prompt_ids_with(messages, &RenderOptions::default()).map_err(|error| error.to_string())?;
+fn conversation_ids(
+    messages: &[Message],
+    options: &PromptOptions,
+    text: &TextModel,
+) -> std::result::Result<Vec<u32>, String> {
+    let options = RenderOptions { tools: &[], add_generation_prompt: false, ..options.asking() };
+    let ids = text.prompt_ids_with(messages, &options).map_err(|error| error.to_string())?;
     if ids.is_empty() { Err("the chat template makes an empty text of the conversation".into()) } else { Ok(ids) }
 }
 

@@ -3,12 +3,17 @@
 use crate::config::{LearningConfig, TrainTable};
 use crate::dataset::DatasetRows;
 use crate::error::Result;
-use crate::prompts::Drawable;
+use crate::prompts::{Drawable, usable};
 use crate::setup::Setup;
+use crate::sft_rows::Parted;
+use crate::show::ShownText;
+use gavel_data::Row;
 use gavel_policy::Model;
+use gavel_text::TextModel;
 use gavel_train::{PairStats, TrainError, Trainer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::path::Path;
 
 /// The `[train]` table of a command that learns from pairs.
 pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
@@ -23,8 +28,19 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     /// Pairs in each step.
     fn batch_size(&self) -> usize;
 
+    /// The pair of a row; nothing if the row is left out. Notes in `parted` what of a prompt is not read.
+    fn pair(setup: &Setup, row: Row, path: &Path, parted: &Parted) -> Result<Option<Self::Pair>>;
+
+    /// Both sides of a pair with their names, as text.
+    fn shown(pair: &Self::Pair, text: &TextModel) -> Result<Vec<ShownText>>;
+
     /// The pairs of these rows.
-    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>>;
+    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>> {
+        let parted = Parted::default();
+        let pairs = usable(rows, |row, path| Self::pair(setup, row, path, &parted))?;
+        parted.warn();
+        Ok(pairs)
+    }
 
     /// How many tokens both sides of a pair have in common at their beginning, and how many the longer side has after
     /// these.

@@ -10,8 +10,10 @@ use crate::config::{Config, DpoTable, RewardModelTrainTable};
 use crate::control::Control;
 use crate::dry_run::DryRun;
 use crate::error::Result;
+use crate::show::ShownRow;
 use crate::{Start, Summary};
 use gavel_torch::peers::Peers;
+use std::num::NonZeroUsize;
 
 /// Runs `gavel reward-model`, until its last step or until `control` asks it to end. `peers` are the ranks of the run,
 /// all of which call this.
@@ -50,4 +52,20 @@ pub fn dpo(config: &Config<DpoTable>, start: Start, peers: &Peers, control: &Con
 /// Anything that the configuration names cannot be used.
 pub fn dry_run_dpo(config: &Config<DpoTable>, ranks: usize) -> Result<DryRun> {
     run::dry_run(config, ranks)
+}
+
+/// The first `count` pairs of `gavel reward-model`, as it reads them.
+///
+/// # Errors
+/// Anything that the configuration names cannot be used.
+pub fn show_reward_model(config: &Config<RewardModelTrainTable>, count: NonZeroUsize) -> Result<Vec<ShownRow>> {
+    run::show(config, count)
+}
+
+/// The first `count` pairs of `gavel dpo`.
+///
+/// # Errors
+/// Anything that the configuration names cannot be used.
+pub fn show_dpo(config: &Config<DpoTable>, count: NonZeroUsize) -> Result<Vec<ShownRow>> {
+    run::show(config, count)
 }

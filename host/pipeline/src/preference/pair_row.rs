@@ -1,8 +1,8 @@
 //! A row with a pair, in the forms that TRL's datasets have.
 
-use crate::prompts::tools;
+use crate::prompts::{template_kwargs, tools};
+use gavel_agent::PromptOptions;
 use gavel_data::{Columns, Message, Role, Row, Task, TaskError, last_turn};
-use serde_json::Value;
 
 /// A prompt with two answers, of which one is preferred.
 #[derive(Debug)]
@@ -13,8 +13,7 @@ pub(super) struct PairRow {
     pub(super) rejected: Vec<Message>,
     /// 0 where the row has none.
     pub(super) margin: f64,
-    /// The functions that the prompt offers.
-    pub(super) tools: Vec<Value>,
+    pub(super) options: PromptOptions,
 }
 
 impl PairRow {
@@ -49,8 +48,9 @@ impl PairRow {
                 return Err(format!("`{name}` does not end with a message of the assistant"));
             }
         }
-        let tools = tools(&task)?;
-        Ok(Self { prompt: task.prompt, chosen, rejected, margin, tools })
+        let options =
+            PromptOptions { functions: tools(&task)?.into(), template_kwargs: template_kwargs(&task)?.into() };
+        Ok(Self { prompt: task.prompt, chosen, rejected, margin, options })
     }
 }
 
@@ -83,7 +83,7 @@ fn margin(columns: &Columns) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn read(columns: Value) -> Result<PairRow, String> {
         let columns = serde_json::from_str(&columns.to_string()).unwrap();
@@ -146,6 +146,10 @@ mod tests {
             (json!({"chosen": [user("q"), said("b")], "rejected": [user("q")]}), "`rejected` does not end with"),
             (json!({"prompt": "q", "chosen": [], "rejected": "c"}), "`chosen` does not end with a message of the"),
             (json!({"prompt": "q", "chosen": 3, "rejected": "c"}), "`chosen` is neither a text nor a list"),
+            (
+                json!({"prompt": "q", "chosen": "b", "rejected": "c", "chat_template_kwargs": {"tools": []}}),
+                "`chat_template_kwargs` must be an object with variables of the chat template",
+            ),
         ] {
             let error = error(columns.clone());
             assert!(error.contains(says), "{columns}: {error}");

@@ -3,13 +3,15 @@
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
 use crate::config::{DpoTable, LearningConfig};
-use crate::dataset::DatasetRows;
 use crate::error::{PipelineError, Result};
-use crate::prompts::{Drawable, usable};
+use crate::learned_turn::LearnedTurn;
 use crate::setup::Setup;
-use crate::sft_rows::{apply_limit, sft_row};
-use gavel_data::Message;
-use gavel_train::{PairStats, ResponsePair, TrainError, Trainer};
+use crate::sft_rows::{Parted, apply_limit};
+use crate::show::ShownText;
+use gavel_data::{Message, Row};
+use gavel_text::TextModel;
+use gavel_train::{PairStats, ResponsePair, SftRow, TrainError, Trainer};
+use std::path::Path;
 
 impl PairMethod for DpoTable {
     type Pair = ResponsePair;
@@ -23,24 +25,29 @@ impl PairMethod for DpoTable {
         self.batch_size
     }
 
-    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<ResponsePair>> {
-        let (text, limit) = (&setup.text, setup.limit);
-        usable(rows, |row, path| {
-            let place = row.place.clone();
-            let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-            let PairRow { prompt, chosen, rejected, tools, .. } = PairRow::read(row).map_err(bad)?;
-            let read = |name: &str, answer: &[Message]| {
-                let [answer] = answer else {
-                    return Err(bad(format!(
-                        "`{name}` has {} messages after the prompt: `gavel dpo` learns one",
-                        answer.len()
-                    )));
-                };
-                apply_limit(limit, sft_row(&prompt, &tools, answer, text).map_err(bad)?, path, &place)
-            };
-            let sides = read("chosen", &chosen)?.zip(read("rejected", &rejected)?);
-            Ok(sides.map(|(chosen, rejected)| ResponsePair { chosen, rejected }))
-        })
+    fn pair(setup: &Setup, row: Row, path: &Path, parted: &Parted) -> Result<Option<ResponsePair>> {
+        let (text, limit, place) = (&setup.text, setup.limit, row.place.clone());
+        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+        let PairRow { prompt, chosen, rejected, options, .. } = PairRow::read(row).map_err(bad)?;
+        let learned = |name: &str, answer: &[Message]| match answer {
+            [answer] => LearnedTurn::new(&prompt, &options, answer, text).map_err(bad),
+            _ => {
+                let count = answer.len();
+                Err(bad(format!("`{name}` has {count} messages after the prompt: `gavel dpo` learns one")))
+            }
+        };
+        let (chosen, rejected) = (learned("chosen", &chosen)?, learned("rejected", &rejected)?);
+        let (mut chosen, mut rejected) = (parted.note(chosen, path, &place), parted.note(rejected, path, &place));
+        begin_together(&mut chosen, &mut rejected);
+        let limited = |row| apply_limit(limit, row, path, &place);
+        let sides = limited(chosen)?.zip(limited(rejected)?);
+        Ok(sides.map(|(chosen, rejected)| ResponsePair { chosen, rejected }))
+    }
+
+    fn shown(ResponsePair { chosen, rejected }: &ResponsePair, text: &TextModel) -> Result<Vec<ShownText>> {
+        let side =
+            |name: &str, row: &SftRow| ShownText::learned(Some(name.to_owned()), &row.prompt, &row.response, text);
+        Ok(vec![side("chosen", chosen)?, side("rejected", rejected)?])
     }
 
     fn lengths(ResponsePair { chosen, rejected }: &ResponsePair) -> (usize, usize) {
@@ -70,5 +77,18 @@ impl PairMethod for DpoTable {
     ) -> std::result::Result<PairStats, TrainError> {
         let reference = models.reference.ok_or(TrainError::NoReference)?;
         trainer.dpo_stats(models.model, reference, pairs, &self.loss())
+    }
+}
+
+/// Moves the beginning of both responses to where the first of them begins, if one prompt is the beginning of the other:
+/// log-probs are of the same part of the turn, as in TRL.
+fn begin_together(chosen: &mut SftRow, rejected: &mut SftRow) {
+    let (longer, shorter) = match chosen.prompt.len() > rejected.prompt.len() {
+        true => (chosen, rejected),
+        false => (rejected, chosen),
+    };
+    if longer.prompt.starts_with(&shorter.prompt) {
+        let moved = longer.prompt.split_off(shorter.prompt.len());
+        longer.response.splice(0..0, moved);
     }
 }

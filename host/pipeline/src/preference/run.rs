@@ -12,17 +12,20 @@ use crate::probe::probe;
 use crate::prompts::Drawable;
 use crate::ranks::Ranks;
 use crate::recorder::Recorder;
-use crate::resume::{find_run, open_folder};
+use crate::resume::{components, find_run, open_folder};
 use crate::setup::Setup;
+use crate::sft_rows::Parted;
+use crate::show::{ShownRow, first};
 use crate::task_stream::TaskStream;
 use crate::trained::Trained;
 use crate::{Start, Summary};
 use gavel_policy::{Model, threads};
 use gavel_runs::{Checkpoints, Metrics};
-use gavel_scoring::recording::Grouping;
+use gavel_scoring::recording::{Grouping, KeptComponents};
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
 use gavel_train::{PairStats, Trainer};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -58,7 +61,7 @@ pub(super) fn run<T: PairMethod>(
     threads::apart(|| {
         let ranks = &Ranks::of(peers, &config.reward_model)?;
         let found = find_run(config, start, ranks)?;
-        let setup = Setup::new(config, ranks)?;
+        let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
         let pairs = Pairs::read(config, &setup)?;
         let learning = config.train.learning(pairs.train.rows.len());
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
@@ -97,7 +100,7 @@ pub(super) fn run<T: PairMethod>(
 
 /// Checks all that such a run would use. The memory is that of each of `ranks` ranks.
 pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &Ranks::alone())?;
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let pairs = Pairs::read(config, &setup)?;
     let probed = probe(config, &setup, &[])?;
     let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
@@ -107,6 +110,18 @@ pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result
         warnings: probed.warnings,
         memory: pairs.predict(config, &setup, ranks)?,
     })
+}
+
+/// The first `count` pairs.
+pub(super) fn show<T: PairMethod>(config: &Config<T>, count: NonZeroUsize) -> Result<Vec<ShownRow>> {
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
+    let parted = Parted::default();
+    let shown = first(config, &config.data.train, &setup, count, |row, path| {
+        let pair = T::pair(&setup, row, path, &parted)?;
+        pair.map_or(Ok(Vec::new()), |pair| T::shown(&pair, &setup.text))
+    })?;
+    parted.warn();
+    Ok(shown)
 }
 
 /// A run under way.

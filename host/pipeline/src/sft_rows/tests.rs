@@ -5,9 +5,9 @@ use crate::config::Config;
 use crate::logic::Logic;
 use crate::prompts::prompts;
 use gavel_data::DatasetReader;
-use serde_json::json;
+use serde_json::{Value, json};
 
-const TEMPLATE: &str = "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}{{ messages[0].content }}:";
+const TEMPLATE: &str = "{% for tool in tools or [] %}<{{ tool.function.name }}>{% endfor %}{{ messages[0].content }}{{ ' ' ~ (mood or 'none') if mood is defined }}:";
 
 /// ChatML, with every part that an answer may have.
 const CALLS: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.reasoning_content or '' }}{{ message.content or '' }}{% for call in message.tool_calls or [] %}<call>{{ call.function.name }} {{ call.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -113,9 +113,23 @@ fn a_turn_ends_where_the_model_stops() {
 #[test]
 fn a_template_may_write_more_before_an_answer_that_it_asks_for() {
     let template = TURNS.replace("assistant:", "assistant:<think>");
-    let row = json!({"prompt": "2+2", "response": "4"});
-    let found = imitated(&template, &[2, 0], 512, "error", &[row]).unwrap();
-    assert_eq!(found, [["user:2+2<|pad|>\n", "assistant:4<|pad|>"]]);
+    let row = |answer: &str| json!({"prompt": "2+2", "response": answer});
+    let found = imitated(&template, &[2, 0], 512, "error", &[row("4"), row("two</think>4")]).unwrap();
+    let (prompt, thinking) = ("user:2+2<|pad|>\nassistant:", "user:2+2<|pad|>\nassistant:<think>");
+    assert_eq!(found, [[prompt, "4<|pad|>"], [thinking, "two</think>4<|pad|>"]]);
+}
+
+#[test]
+fn the_template_sees_the_variables_of_the_row() {
+    let row = |kwargs: Value| json!({"prompt": "2+2", "response": "4", "chat_template_kwargs": kwargs});
+    let rows = [row(json!({"mood": "kindly"})), row(json!("{\"mood\": null}")), row(json!(null))];
+    let [prompts, sft] = rendered(&rows).unwrap();
+    assert_eq!(prompts, ["2+2 kindly:", "2+2 none:", "2+2:"]);
+    assert_eq!(sft, prompts);
+    for wrong in [json!([]), json!({"messages": []}), json!("{")] {
+        let error = rendered(&[row(json!({})), row(wrong)]).unwrap_err().to_string();
+        assert!(error.contains("rows.jsonl, line 2: `chat_template_kwargs` must be an object"), "{error}");
+    }
 }
 
 #[test]

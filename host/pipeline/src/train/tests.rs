@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::config::load;
-use gavel_policy::{Device, Model, ModelConfig};
+use gavel_data::seed::{Purpose, derive};
+use gavel_policy::{Device, Kind, Model, ModelConfig};
 use gavel_rollout::CacheDuring;
+use gavel_runs::SampleReader;
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
 use gavel_train::{Estimator, PolicyLoss};
@@ -193,6 +195,64 @@ fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
     for name in ["critic.safetensors", "critic-optimizer.safetensors", "model.safetensors"] {
         assert!(file(&whole, name) == file(&resumed, name), "{name}");
     }
+}
+
+#[test]
+fn a_critic_is_clipped_as_the_policy_unless_it_has_a_norm_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let critic = |name: &str, own: &str| {
+        let text = format!(
+            "[rollout]\ngroup_size = 1\n[train]\nalgorithm = 'gae'\n\
+             optimizer = {{ max_grad_norm = 1e-3, eps = 1e-2 }}\ncritic = {{ learning_rate = 1e-2{own} }}"
+        );
+        let config = config(folder.path(), name, &text);
+        let summary = train(&config, Start::New, &Peers::alone(), &Control::default()).unwrap();
+        std::fs::read(summary.checkpoint.unwrap().join("critic.safetensors")).unwrap()
+    };
+    let inherited = critic("inherited", "");
+    assert!(inherited == critic("alike", ", optimizer = { max_grad_norm = 1e-3 }"));
+    assert!(inherited != critic("own", ", optimizer = { max_grad_norm = 1.0 }"));
+}
+
+#[test]
+fn each_token_has_the_version_of_the_weights_that_drew_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = TextModel::byte_level().tokenizer.stop_ids()[0];
+    let text = format!(
+        "[schedule]\nmax_staleness = 2\npartial_rollout = true\nrecompute_cache = true\n\
+         [rollout]\nmax_tokens = 16\nmax_batch = 6\nlogit_bias = {{ \"{stop}\" = 0.0 }}\n\
+         [train]\nsteps = 6\nlearning_rate = 2e-2\nmini_batch_prompts = 4\nmax_steps_without_update = 50\n\
+         [checkpoint]\nevery = 1\nkeep_last = 10\nkeep_best = false\n\
+         [log]\ntrajectories = true\ntoken_ids = true"
+    );
+    let config = config(folder.path(), "partial", &text);
+    let summary = train(&config, Start::New, &Peers::alone(), &Control::default()).unwrap();
+    let model = |version: u64| match version {
+        0 => {
+            Model::random(config.model.init.clone().unwrap(), derive(config.seed, 0, 0, Purpose::Weights), Device::Cpu)
+        }
+        _ => {
+            let path = summary.folder.join(format!("checkpoints/step-{version:06}"));
+            Model::load(&path, Kind::Float, Device::Cpu)
+        }
+    };
+    let models: Vec<Model> = (0..=6).map(|version| model(version).unwrap()).collect();
+    let samples = SampleReader::open(&summary.folder).unwrap();
+    let (mut tokens, mut worst_of_others) = (0, 0.0_f32);
+    for sample in (1..=6).flat_map(|step| samples.samples(step).unwrap()) {
+        let sample = sample.unwrap().sample;
+        let drawn = sample.trajectories[0].tokens().unwrap();
+        let all = [&drawn.prompt[..], &drawn.response].concat();
+        let under: Vec<Vec<f32>> = models.iter().map(|model| model.token_logprobs(&all).unwrap()).collect();
+        for (at, (version, logprob)) in drawn.versions.iter().zip(&drawn.logprobs).enumerate() {
+            let difference = |model: usize| (under[model][drawn.prompt.len() - 1 + at] - logprob).abs();
+            let version = *version as usize;
+            assert!(difference(version) < 1e-3, "{}: token {at} is not of version {version}", sample.task.id);
+            worst_of_others = worst_of_others.max(difference((version + 1).min(6)));
+            tokens += 1;
+        }
+    }
+    assert!(tokens > 500 && worst_of_others > 1e-2, "{tokens} tokens, {worst_of_others}");
 }
 
 #[test]

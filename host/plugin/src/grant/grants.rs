@@ -75,11 +75,16 @@ impl Grants {
     /// Whether two calls with the same input may differ because of the grants: servers, models, the time, the system's
     /// random numbers. Folders, variables and programs are the same for all calls.
     pub fn reach_what_changes(&self) -> bool {
-        // No `..` pattern: every new grant must be considered here.
         // The other conversations of a batch may change the last bits of a reward model's score.
+        self.asks_models() || self.reach_beyond_models()
+    }
+
+    /// Whether two calls with the same input may differ even where all models answer as before.
+    pub fn reach_beyond_models(&self) -> bool {
+        // No `..` pattern: every new grant must be considered here.
         let Self { read: _, http, limit: _, servers: _, chat: _, reward_model: _, exec: _, env: _, clock, random } =
             self;
-        self.asks_models() || !http.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os
+        !http.is_empty() || *clock == ClockGrant::Real || *random == RandomGrant::Os
     }
 
     /// Checks the form of the grants, without opening anything that they name.

@@ -30,6 +30,7 @@ impl chat::Host for State {
         let answers = try_join_all(asked).await?;
         let mut replies = Vec::with_capacity(answers.len());
         for answer in answers {
+            meter.note_answer(&answer);
             replies.push(match answer {
                 Ok(reply) => Ok(self.table.push(reply)?),
                 Err(error) => Err(error.into()),

@@ -44,7 +44,9 @@ impl State {
             asked.push(self.grants.reward_model.ask(ready));
         }
         let answers = try_join_all(asked).await?;
-        Ok(answers.into_iter().map(|answer| score(&answer?)).collect())
+        let scores: Vec<_> = answers.into_iter().map(|answer| score(&answer?)).collect();
+        scores.iter().for_each(|score| meter.note_answer(score));
+        Ok(scores)
     }
 }
 

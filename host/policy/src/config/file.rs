@@ -1,7 +1,6 @@
 //! `config.json` as it is written.
 
 use super::rope::RopeTable;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -10,8 +9,8 @@ use std::collections::BTreeMap;
 pub(super) const SLIDING: &str = "sliding_attention";
 pub(super) const FULL: &str = "full_attention";
 
-/// `config.json`. Keys that are not named here do not affect the computation
-/// (version numbers, dropout) and are ignored.
+/// `config.json`. Of the keys that are not named here, those in `foreign` are refused. The others do not affect the
+/// computation (version numbers, dropout) and are ignored.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ConfigFile {
@@ -29,6 +28,9 @@ pub(super) struct ConfigFile {
     #[serde(skip_serializing)]
     pub(super) hidden_activation: Option<String>,
     pub(super) max_position_embeddings: Option<i64>,
+    /// Outside the rotary settings, where it goes before the same key inside.
+    #[serde(skip_serializing)]
+    pub(super) original_max_position_embeddings: Option<i64>,
     pub(super) rms_norm_eps: Option<f64>,
     pub(super) rope_theta: Option<f64>,
     /// Where transformers 5 writes the rotary settings.
@@ -47,12 +49,6 @@ pub(super) struct ConfigFile {
     pub(super) layer_types: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) attention_bias: Option<bool>,
-    #[serde(skip_serializing)]
-    pub(super) mlp_bias: Value,
-    #[serde(skip_serializing)]
-    pub(super) use_bidirectional_attention: Value,
-    #[serde(skip_serializing)]
-    pub(super) per_layer_config: Value,
     pub(super) tie_word_embeddings: Option<bool>,
     pub(super) initializer_range: Option<f64>,
     pub(super) bos_token_id: Option<i64>,
@@ -65,9 +61,9 @@ pub(super) struct ConfigFile {
     pub(super) id2label: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) label2id: Option<Map<String, Value>>,
-    /// The keys that are ignored.
+    /// All other keys.
     #[serde(flatten, skip_serializing)]
-    pub(super) unknown: BTreeMap<String, IgnoredAny>,
+    pub(super) unknown: BTreeMap<String, Value>,
 }
 
 fn some<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Option<i64>>, D::Error> {

@@ -2,6 +2,7 @@
 //! them.
 
 mod file;
+mod foreign;
 mod head;
 mod reading;
 mod rope;

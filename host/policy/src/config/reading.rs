@@ -1,6 +1,7 @@
 //! From `config.json` as it is written to a model's sizes.
 
 use super::file::{ConfigFile, FULL, OneOrMany, SLIDING};
+use super::foreign;
 use super::head::Head;
 use super::rope::RopeTable;
 use super::{MOST_LAYERS, ModelConfig};
@@ -8,7 +9,6 @@ use crate::architecture::Architecture;
 use crate::error::{PolicyError, Result};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
 /// The tokens of a window if the file does not set them.
 const DEFAULT_WINDOW: i64 = 4096;
@@ -22,16 +22,6 @@ const KINDS: [&str; 2] = ["dtype", "torch_dtype"];
 /// A token's id. Some files have -1 where there is no token.
 fn token(id: i64) -> Option<u32> {
     u32::try_from(id).ok()
-}
-
-/// Whether the value of an unsupported key would change the computation.
-fn asks(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(items) => !items.is_empty(),
-        Value::Bool(true) | Value::Number(_) | Value::String(_) => true,
-    }
 }
 
 /// The family and the head, from `model_type` and `architectures`.
@@ -66,26 +56,32 @@ fn family(file: &ConfigFile) -> Result<(Architecture, Head)> {
 /// The window of each layer; empty if no layer has one.
 fn windows(file: &ConfigFile, architecture: Architecture, layers: i64) -> Result<Vec<Option<i64>>> {
     let size = file.sliding_window.unwrap_or(Some(DEFAULT_WINDOW));
+    let size = match architecture {
+        Architecture::Mistral => size,
+        Architecture::Qwen2 | Architecture::Qwen3 => size.filter(|_| file.use_sliding_window == Some(true)),
+        Architecture::Llama | Architecture::Gemma => None,
+    };
+    if let Some(kinds) = &file.layer_types {
+        let windows = kinds.iter().map(|kind| window_of(kind, size)).collect::<Result<Vec<_>>>()?;
+        return Ok(if size.is_some() { windows } else { Vec::new() });
+    }
     let Some(size) = size else { return Ok(Vec::new()) };
-    match architecture {
-        Architecture::Mistral => Ok((0..layers).map(|_| Some(size)).collect()),
-        Architecture::Qwen2 | Architecture::Qwen3 if file.use_sliding_window == Some(true) => match &file.layer_types {
-            Some(kinds) => kinds
-                .iter()
-                .map(|kind| match kind.as_str() {
-                    SLIDING => Ok(Some(size)),
-                    FULL => Ok(None),
-                    other => Err(PolicyError::Config(format!(
-                        "`layer_types` {other:?} is not supported; {FULL:?} and {SLIDING:?} are"
-                    ))),
-                })
-                .collect(),
-            None => {
-                let first = file.max_window_layers.unwrap_or(DEFAULT_WINDOW_LAYERS);
-                Ok((0..layers).map(|layer| (layer >= first).then_some(size)).collect())
-            }
-        },
-        _ => Ok(Vec::new()),
+    let first = match architecture {
+        Architecture::Mistral => 0,
+        _ => file.max_window_layers.unwrap_or(DEFAULT_WINDOW_LAYERS),
+    };
+    Ok((0..layers).map(|layer| (layer >= first).then_some(size)).collect())
+}
+
+/// The window of a layer of this kind in a model whose windows have `size` tokens.
+fn window_of(kind: &str, size: Option<i64>) -> Result<Option<i64>> {
+    match (kind, size) {
+        (FULL, _) => Ok(None),
+        (SLIDING, Some(size)) => Ok(Some(size)),
+        (SLIDING, None) => Err(PolicyError::Config(format!("`layer_types` has {SLIDING:?}, and no window is set"))),
+        (other, _) => {
+            Err(PolicyError::Config(format!("`layer_types` {other:?} is not supported; {FULL:?} and {SLIDING:?} are")))
+        }
     }
 }
 
@@ -98,10 +94,10 @@ impl TryFrom<ConfigFile> for ModelConfig {
         let size = |name: &str, value: Option<i64>| {
             value.ok_or_else(|| PolicyError::Config(format!("missing field `{name}`")))
         };
-        let activation = file.hidden_activation.as_deref().or(file.hidden_act.as_deref());
         // A legacy value of Gemma that means the approximation.
-        let legacy = architecture == Architecture::Gemma && activation == Some("gelu");
-        if let Some(activation) = activation.filter(|name| *name != architecture.activation() && !legacy) {
+        let legacy = |name: &str| architecture == Architecture::Gemma && name == "gelu";
+        let mut activations = [&file.hidden_activation, &file.hidden_act].into_iter().flatten();
+        if let Some(activation) = activations.find(|name| *name != architecture.activation() && !legacy(name)) {
             return wrong(format!(
                 "`hidden_act` {activation:?} is not supported for {architecture}; only {:?} is",
                 architecture.activation()
@@ -110,21 +106,13 @@ impl TryFrom<ConfigFile> for ModelConfig {
         if file.attention_bias == Some(true) && architecture != Architecture::Qwen2 {
             return wrong(format!("`attention_bias` is not supported for {architecture}; only without it"));
         }
-        for (name, value) in [
-            ("mlp_bias", &file.mlp_bias),
-            ("use_bidirectional_attention", &file.use_bidirectional_attention),
-            ("per_layer_config", &file.per_layer_config),
-        ] {
-            if asks(value) {
-                return wrong(format!("`{name}` is not supported; only without it"));
-            }
-        }
+        foreign::refuse(&file.unknown)?;
         let (hidden_size, heads) =
             (size("hidden_size", file.hidden_size)?, size("num_attention_heads", file.num_attention_heads)?);
         let layers = size("num_hidden_layers", file.num_hidden_layers)?;
         // More layers are refused below, without a window for each.
         let windows = windows(&file, architecture, layers.min(MOST_LAYERS))?;
-        let max_position_embeddings = file.max_position_embeddings.unwrap_or(32_768);
+        let max_position_embeddings = file.max_position_embeddings.unwrap_or(architecture.default_positions());
         // transformers 5 prefers what was added by hand under the former name.
         let added = file.rope_scaling.as_ref().filter(|table| **table != RopeTable::default());
         let rope = added.or(file.rope_parameters.as_ref());
@@ -153,7 +141,7 @@ impl TryFrom<ConfigFile> for ModelConfig {
             rms_norm_eps: file.rms_norm_eps.unwrap_or(1e-6),
             rope_theta: theta.or(file.rope_theta).unwrap_or(10_000.0),
             rope_scaling: match rope {
-                Some(rope) => rope.scaling(max_position_embeddings)?,
+                Some(rope) => rope.scaling(max_position_embeddings, file.original_max_position_embeddings)?,
                 None => None,
             },
             tie_word_embeddings: file.tie_word_embeddings.unwrap_or(architecture.ties_embeddings_by_default()),

@@ -1,8 +1,11 @@
 //! Rotary embeddings for sequences longer than those that a model was first
 //! trained on.
 
+use super::foreign;
 use crate::error::{PolicyError, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
 /// How the wavelengths of the rotary embedding are changed for longer
@@ -115,12 +118,19 @@ pub(super) struct RopeTable {
     mscale_all_dim: Option<f64>,
     #[serde(default, skip_serializing)]
     partial_rotary_factor: Option<f64>,
+    /// All other keys.
+    #[serde(flatten, skip_serializing)]
+    unknown: BTreeMap<String, Value>,
 }
 
+/// Other keys that change nothing: the sections of a rotary embedding of images, which are all alike for text, and a
+/// note of who trained the model.
+const WITHOUT_EFFECT: [&str; 3] = ["finetuned", "mrope_interleaved", "mrope_section"];
+
 impl RopeTable {
-    /// The change that the table describes, if any; `positions` is the model's
-    /// present number of positions.
-    pub(super) fn scaling(&self, positions: i64) -> Result<Option<RopeScaling>> {
+    /// The change that the table describes, if any. `positions` is the model's present number of positions, and
+    /// `original` the number before the change if the file has it outside the table.
+    pub(super) fn scaling(&self, positions: i64, original: Option<i64>) -> Result<Option<RopeScaling>> {
         let wrong = |what: String| Err(PolicyError::Config(what));
         let kind = self.rope_type.as_deref().or(self.former_type.as_deref()).unwrap_or("default");
         let number = |name: &str, value: Option<f64>| match value {
@@ -133,7 +143,12 @@ impl RopeTable {
         if let Some(part) = self.partial_rotary_factor.filter(|part| *part != 1.0) {
             return wrong(format!("`partial_rotary_factor` {part} is not supported; only 1 is"));
         }
-        let original = self.original_max_position_embeddings.map(|positions| positions as f64);
+        let asks = |(key, value): &(&String, &Value)| !WITHOUT_EFFECT.contains(&key.as_str()) && foreign::asks(value);
+        if let Some((key, _)) = self.unknown.iter().find(asks) {
+            return wrong(format!("`{key}` of the rotary embedding is not supported; only without it"));
+        }
+        let original = original.or(self.original_max_position_embeddings).unwrap_or(positions);
+        let original = number("original_max_position_embeddings", Some(original as f64));
         Ok(Some(match kind {
             "default" => return Ok(None),
             "linear" => RopeScaling::Linear { factor: number("factor", self.factor)? },
@@ -143,15 +158,10 @@ impl RopeTable {
                 if high <= low {
                     return wrong(format!("`high_freq_factor` {high} must be above `low_freq_factor` {low}"));
                 }
-                RopeScaling::Llama3 {
-                    factor: number("factor", self.factor)?,
-                    low,
-                    high,
-                    original: number("original_max_position_embeddings", original)?,
-                }
+                RopeScaling::Llama3 { factor: number("factor", self.factor)?, low, high, original: original? }
             }
             "yarn" => {
-                let original = number("original_max_position_embeddings", original.or(Some(positions as f64)))?;
+                let original = original?;
                 let factor = number("factor", self.factor.or(Some(positions as f64 / original)))?;
                 let mscale = |scale: f64| if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 };
                 let given = |scale: Option<f64>| scale.filter(|scale| *scale != 0.0);

@@ -154,9 +154,68 @@ fn sizes_for_gavel_have_no_unknown_keys() {
 fn what_asks_for_nothing_is_no_mistake() {
     let plain = with(|_| ()).unwrap();
     for value in [Value::Null, json!(false), json!({}), json!([])] {
-        for key in ["mlp_bias", "use_bidirectional_attention", "per_layer_config"] {
+        for key in ["mlp_bias", "use_bidirectional_attention", "per_layer_config", "final_logit_softcapping"] {
             assert_eq!(with(|json| _ = json.insert(key.into(), value.clone())).unwrap(), plain, "{key}: {value}");
         }
+    }
+    for (key, value) in [
+        ("logits_scaling", json!(1)),
+        ("partial_rotary_factor", json!(1.0)),
+        ("is_causal", json!(true)),
+        ("layer_types", json!(vec!["full_attention"; 24])),
+        // As the language models in Qwen2-VL have it: for text, the sections are all alike.
+        ("rope_parameters", json!({"rope_type": "default", "rope_theta": 1e6, "mrope_section": [8, 12, 12]})),
+        ("original_max_position_embeddings", json!(64)),
+    ] {
+        assert_eq!(with(|json| _ = json.insert(key.into(), value.clone())).unwrap(), plain, "{key}: {value}");
+    }
+}
+
+#[test]
+fn the_positions_before_a_change_may_stand_outside_the_rotary_settings() {
+    let original = |outside: Value, inside: Value| {
+        let mut table = json!({"rope_type": "yarn", "factor": 4.0});
+        table.as_object_mut().unwrap().extend(inside.as_object().unwrap().clone());
+        let config = with(|json| {
+            json.insert("original_max_position_embeddings".into(), outside);
+            json.insert("rope_parameters".into(), table);
+        });
+        let Some(RopeScaling::Yarn { original, .. }) = config.unwrap().rope_scaling else { panic!("no YaRN") };
+        original
+    };
+    let inside = || json!({"original_max_position_embeddings": 512});
+    assert_eq!(original(Value::Null, json!({})), 32_768.0);
+    assert_eq!(original(Value::Null, inside()), 512.0);
+    // As in transformers, it goes before the key inside.
+    assert_eq!((original(json!(64), json!({})), original(json!(64), inside())), (64.0, 64.0));
+    let bands = json!({"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0});
+    let llama3 = with(|json| _ = json.insert("rope_parameters".into(), bands)).unwrap();
+    let expected = RopeScaling::Llama3 { factor: 4.0, low: 1.0, high: 4.0, original: 32_768.0 };
+    assert_eq!(llama3.rope_scaling, Some(expected));
+}
+
+#[test]
+fn the_layers_of_mistral_may_have_their_own_windows() {
+    let mistral = |changes: Value| {
+        let mut json: serde_json::Map<String, Value> = serde_json::from_str(MISTRAL_7B).unwrap();
+        json.extend(changes.as_object().unwrap().clone());
+        serde_json::from_value::<ModelConfig>(Value::Object(json)).map_err(|error| error.to_string())
+    };
+    let kinds: Vec<_> = ["full_attention", "sliding_attention"].into_iter().cycle().take(32).collect();
+    let config = mistral(json!({"layer_types": kinds, "sliding_window": 8})).unwrap();
+    assert_eq!((&config.windows[..3], config.windows.len()), (&[None, Some(8), None][..], 32));
+    let written = serde_json::to_value(&config).unwrap();
+    assert_eq!((&written["layer_types"], &written["sliding_window"]), (&json!(kinds), &json!(8)));
+    assert_eq!(serde_json::from_value::<ModelConfig>(written).unwrap(), config);
+    assert_eq!(mistral(json!({"layer_types": null})).unwrap().windows, [Some(4096); 32]);
+    let nowhere = "model configuration: `layer_types` has \"sliding_attention\", and no window is set";
+    assert_eq!(mistral(json!({"layer_types": kinds, "sliding_window": null})).unwrap_err(), nowhere);
+    // Where transformers leaves the list aside, other libraries do not.
+    for (kind, more) in [("qwen2", json!({"use_sliding_window": false})), ("llama", json!({})), ("gemma", json!({}))] {
+        let mut changes = json!({"model_type": kind, "architectures": null, "layer_types": kinds, "sliding_window": 8});
+        changes.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        changes["hidden_act"] = Value::Null;
+        assert_eq!(mistral(changes).unwrap_err(), nowhere, "{kind}");
     }
 }
 
@@ -170,6 +229,22 @@ fn what_cannot_run_is_refused_by_name() {
         ("mlp_bias", json!(true), "`mlp_bias` is not supported"),
         ("use_bidirectional_attention", json!(true), "`use_bidirectional_attention` is not supported"),
         ("per_layer_config", json!({"0": {"head_dim": 32}}), "`per_layer_config` is not supported"),
+        ("hidden_activation", json!("relu"), "`hidden_act` \"relu\" is not supported"),
+        ("logits_scaling", json!(3.0), "`logits_scaling` 3.0 is not supported; only 1 is"),
+        ("final_logit_softcapping", json!(30.0), "`final_logit_softcapping` is not supported; only without it"),
+        ("partial_rotary_factor", json!(0.5), "`partial_rotary_factor` 0.5 is not supported; only 1 is"),
+        ("is_causal", json!(false), "`is_causal` false is not supported; only true is"),
+        ("quantization_config", json!({"quant_method": "fp8"}), "`quantization_config` is not supported"),
+        (
+            "rope_parameters",
+            json!({"full_attention": {"rope_type": "default"}}),
+            "`full_attention` of the rotary embedding is not supported",
+        ),
+        (
+            "rope_scaling",
+            json!({"type": "yarn", "factor": 2.0, "attn_factor": 0.5}),
+            "`attn_factor` of the rotary embedding is not supported",
+        ),
         ("sliding_window", json!(0), "`sliding_window` must be from 1"),
         ("layer_types", json!(["full_attention"]), "`layer_types` has 1 layers"),
         ("rope_scaling", json!({"type": "dynamic", "factor": 4.0}), "type \"dynamic\""),

@@ -18,6 +18,8 @@ impl From<ModelConfig> for ConfigFile {
         let window = config.windows.iter().flatten().copied().next();
         let kind = |window: &Option<i64>| if window.is_some() { SLIDING } else { FULL }.to_owned();
         let by_layer = matches!(architecture, Architecture::Qwen2 | Architecture::Qwen3);
+        // A file of Mistral without the list has the window in all layers.
+        let is_listed = by_layer && window.is_some() || config.windows.contains(&None);
         let rope = || RopeTable::new(config.rope_theta, config.rope_scaling);
         let label = |label: i64| format!("LABEL_{label}");
         let labels = |pair: fn(i64, String) -> (String, Value)| -> Option<Map<String, Value>> {
@@ -36,6 +38,7 @@ impl From<ModelConfig> for ConfigFile {
             hidden_act: Some(architecture.activation().into()),
             hidden_activation: None,
             max_position_embeddings: Some(config.max_position_embeddings),
+            original_max_position_embeddings: None,
             rms_norm_eps: Some(config.rms_norm_eps),
             rope_theta: Some(config.rope_theta),
             rope_parameters: Some(rope()),
@@ -43,11 +46,8 @@ impl From<ModelConfig> for ConfigFile {
             use_sliding_window: by_layer.then_some(window.is_some()),
             sliding_window: Some(window),
             max_window_layers: None,
-            layer_types: (by_layer && window.is_some()).then(|| config.windows.iter().map(kind).collect()),
+            layer_types: is_listed.then(|| config.windows.iter().map(kind).collect()),
             attention_bias: (!by_layer || architecture == Architecture::Qwen3).then_some(false),
-            mlp_bias: Value::Null,
-            use_bidirectional_attention: Value::Null,
-            per_layer_config: Value::Null,
             tie_word_embeddings: Some(config.tie_word_embeddings),
             initializer_range: Some(config.initializer_range),
             bos_token_id: config.bos_token_id.map(i64::from),

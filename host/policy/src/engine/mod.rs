@@ -105,7 +105,7 @@ impl Engine {
     /// token: for callers that find the end in the text. `None` if there is no
     /// such request or it has already ended.
     pub fn finish(&mut self, id: u64) -> Result<Option<Finished>> {
-        self.scheduler.slots.keep(|row| row.request.id == id, self.scheduler.version)?;
+        self.scheduler.slots.keep(|row| row.request.id == id, self.scheduler.changes)?;
         Ok(self.scheduler.remove(id)?.map(|row| row.finish(FinishReason::Stop)))
     }
 
@@ -146,13 +146,20 @@ impl Engine {
         self.prefilled
     }
 
-    /// Declares that the weights are now those of `version`. Conversations that wait for a turn are computed again with
-    /// the new weights. Responses under way continue with the keys and values that they have, unless
-    /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that is partly computed starts again.
+    /// Declares that the weights are now those of `version`. If it is another one, they [have
+    /// changed](Self::weights_changed).
     pub fn set_version(&mut self, version: u64) {
         if version != std::mem::replace(&mut self.scheduler.version, version) {
-            self.scheduler.slots.cache.kept = Kept::default();
+            self.weights_changed();
         }
+    }
+
+    /// Declares that the weights have changed, within the same version. Conversations that wait for a turn are computed
+    /// again with the new weights. Responses under way continue with the keys and values that they have, unless
+    /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that is partly computed starts again.
+    pub fn weights_changed(&mut self) {
+        self.scheduler.changes += 1;
+        self.scheduler.slots.cache.kept = Kept::default();
     }
 
     /// Frees the memory of all keys and values, so that something else can have it. Responses under way keep the tokens
@@ -183,7 +190,7 @@ impl Engine {
         self.scheduler.restart_stale()?;
         self.scheduler.preempt()?;
         let prefill = self.scheduler.admit();
-        let version = self.scheduler.version;
+        let (version, changes) = (self.scheduler.version, self.scheduler.changes);
         self.scheduler.slots.reserve()?;
         let phase = Phase::Rollout { rows: self.scheduler.slots.rows.len(), prompts: prefill.tokens() };
         let picks = self.compute(model, &prefill).map_err(|error| error.during(phase))?;
@@ -205,7 +212,7 @@ impl Engine {
             row.versions.push(version);
             drawn.push(Drawn { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
-        slots.keep(|row| row.finish_reason().is_some(), version).map_err(|error| error.during(phase))?;
+        slots.keep(|row| row.finish_reason().is_some(), changes).map_err(|error| error.during(phase))?;
         let ended = slots.remove(|row| row.finish_reason().is_some())?;
         let finish = |row: Row| row.finish_reason().map(|reason| row.finish(reason));
         Ok(EngineStep { drawn, finished: ended.into_iter().filter_map(finish).collect() })

@@ -18,7 +18,7 @@ pub struct EngineConfig {
     /// requests that came last are put back and computed again later; they keep
     /// the tokens that they have drawn. `None` means no limit.
     pub cache_bytes: Option<usize>,
-    /// Whether the keys and values of responses under way are computed again when the version of the weights changes.
+    /// Whether the keys and values of responses under way are computed again when the weights change.
     pub recompute_cache: bool,
 }
 

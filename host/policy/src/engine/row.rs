@@ -14,9 +14,8 @@ pub(super) struct Row {
     pub(super) arrival: u64,
     /// Equal for rows with the same prompt, and hardly ever for others.
     prompt_hash: u64,
-    /// The version of the weights that computed the keys and values of its
-    /// prompt.
-    pub(super) prompt_version: u64,
+    /// How often the weights had changed when the keys and values of its prompt were computed.
+    pub(super) changes_before: u64,
     pub(super) response: Vec<u32>,
     pub(super) logprobs: Vec<f32>,
     pub(super) versions: Vec<u64>,
@@ -31,7 +30,7 @@ impl Row {
             slot: None,
             arrival,
             prompt_hash: hasher.finish(),
-            prompt_version: 0,
+            changes_before: 0,
             response: Vec::new(),
             logprobs: Vec::new(),
             versions: Vec::new(),

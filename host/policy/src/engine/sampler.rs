@@ -98,16 +98,17 @@ impl Sampler {
         inputs: &StepInputs,
         form: Form,
     ) -> Result<Vec<Pick>> {
+        // In vLLM's order, as the names of the settings are vLLM's.
         let mut logits = logits.f_to_kind(Kind::Float)?;
+        if let Some([rows, tokens, values]) = inputs.biases()? {
+            let places = [Some(rows), Some(tokens)];
+            logits = logits.f_index_put(&places, &values.f_to_kind(Kind::Float)?, true)?;
+        }
         if form.is_penalised {
             let seen = self.seen.of(rows, &inputs.slots()?, self.vocab)?;
             let factor = inputs.penalties()?.f_to_kind(Kind::Float)?;
             let less = logits.f_div(&factor)?.f_where_self(&logits.try_gt(0)?, &logits.f_mul(&factor)?)?;
             logits = less.f_where_self(&seen, &logits)?;
-        }
-        if let Some([rows, tokens, values]) = inputs.biases()? {
-            let places = [Some(rows), Some(tokens)];
-            logits = logits.f_index_put(&places, &values.f_to_kind(Kind::Float)?, true)?;
         }
         let logits = tempered(&logits, inputs, form)?;
         let probs = logits.f_softmax(-1, None)?;

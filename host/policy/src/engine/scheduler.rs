@@ -18,6 +18,8 @@ pub(super) struct Scheduler {
     recompute_cache: bool,
     /// The version of the weights.
     pub(super) version: u64,
+    /// How often the weights have changed. Within a version they change more than once: with each mini-batch.
+    pub(super) changes: u64,
     /// The number of requests that have arrived.
     arrivals: u64,
     pub(super) waiting: VecDeque<Row>,
@@ -34,6 +36,7 @@ impl Scheduler {
             prefill_tokens: config.prefill_tokens,
             recompute_cache: config.recompute_cache,
             version: 0,
+            changes: 0,
             arrivals: 0,
             waiting: VecDeque::new(),
             slots,
@@ -58,9 +61,9 @@ impl Scheduler {
     /// Puts back a row whose prompt was begun with other weights. With `recompute_cache`, puts back every row with keys
     /// and values of other weights.
     pub(super) fn restart_stale(&mut self) -> Result<()> {
-        let (version, all) = (self.version, self.recompute_cache);
+        let (changes, all) = (self.changes, self.recompute_cache);
         let partial = self.slots.partial.as_ref().map(|partial| partial.row.arrival);
-        self.put_back(|row| row.prompt_version != version && (all || Some(row.arrival) == partial)).map(drop)
+        self.put_back(|row| row.changes_before != changes && (all || Some(row.arrival) == partial)).map(drop)
     }
 
     /// Puts back the rows that came last until the others have room for their
@@ -173,7 +176,7 @@ impl Scheduler {
     /// Takes the request that has waited longest. Its prompt will have the keys and values of the present weights.
     fn take_next(&mut self) -> Option<Row> {
         let mut row = self.waiting.pop_front()?;
-        row.prompt_version = self.version;
+        row.changes_before = self.changes;
         Some(row)
     }
 
@@ -189,7 +192,7 @@ impl Scheduler {
     /// The number of a row whose keys and values `row` can copy. A row that had
     /// drawn tokens before it was put back shares them with no other row.
     fn twin(&self, row: &Row) -> Option<usize> {
-        let same = |other: &Row| other.prompt_version == self.version && other.has_prompt_of(row);
+        let same = |other: &Row| other.changes_before == self.changes && other.has_prompt_of(row);
         self.slots.rows.iter().position(same).filter(|_| row.response.is_empty())
     }
 }

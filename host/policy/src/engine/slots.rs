@@ -93,9 +93,9 @@ impl Slots {
     }
 
     /// Keeps the keys and values of a row for the next turn of its conversation, unless some are of other weights than
-    /// those of `version`.
-    pub(super) fn keep(&mut self, which: impl Fn(&Row) -> bool, version: u64) -> Result<()> {
-        for row in self.rows.iter().filter(|row| which(row) && row.prompt_version == version) {
+    /// those after `changes` changes.
+    pub(super) fn keep(&mut self, which: impl Fn(&Row) -> bool, changes: u64) -> Result<()> {
+        for row in self.rows.iter().filter(|row| which(row) && row.changes_before == changes) {
             if let (Some(slot), Some(conversation)) = (row.slot, row.request.conversation) {
                 self.cache.keep(slot, conversation, row.prefix().collect())?;
             }

@@ -1,4 +1,4 @@
-//! Cuts off improbable tokens: top-k, top-p and min-p, in this order.
+//! Cuts off improbable tokens: min-p, top-k and top-p, in this order, which is vLLM's.
 
 use super::inputs::StepInputs;
 use crate::error::Result;
@@ -39,22 +39,23 @@ pub(super) fn truncate(probs: &Tensor, inputs: &StepInputs, depth: Depth) -> Res
     let sorted = sorted.f_to_kind(Kind::Double)?;
     let last = sorted.size()[1] - 1;
     let rank = arange(0, last + 1, 1, sorted.device())?.f_to_kind(Kind::Double)?;
-    let kept = sorted.f_mul(&rank.f_lt_tensor(&top_k)?)?;
-    let sums = kept.f_cumsum(-1, None)?;
     let probs = probs.f_to_kind(Kind::Double)?;
-    // A token stays while those before it have not reached top-p of what top-k left.
+    let lowest = sorted.f_narrow(1, 0, 1)?.f_mul(&min_p)?;
+    let is_kept = rank.f_lt_tensor(&top_k)?.f_logical_and(&sorted.f_ge_tensor(&lowest)?)?;
+    let kept = sorted.f_mul(&is_kept)?;
+    let sums = kept.f_cumsum(-1, None)?;
+    // A token stays while those before it have not reached top-p of what the others left.
     let before = sums.f_sub(&kept)?;
     let has_top_k = top_k.try_lt(vocab)?;
     let total = match depth {
         Depth::All => sums.f_narrow(1, last, 1)?,
         Depth::Some(_) => {
-            let all = probs.f_sum_dim_intlist([-1i64].as_slice(), true, Kind::Double)?;
+            let all = probs.f_mul(&probs.f_ge_tensor(&lowest)?)?;
+            let all = all.f_sum_dim_intlist([-1i64].as_slice(), true, Kind::Double)?;
             sums.f_narrow(1, last, 1)?.f_where_self(&has_top_k, &all)?
         }
     };
-    let in_nucleus = before.f_lt_tensor(&total.f_mul(&top_p)?)?;
-    let probable = kept.f_ge_tensor(&kept.f_narrow(1, 0, 1)?.f_mul(&min_p)?)?;
-    let kept = kept.f_mul(&in_nucleus.f_logical_and(&probable)?)?;
+    let kept = kept.f_mul(&before.f_lt_tensor(&total.f_mul(&top_p)?)?)?;
     let mut least = sorted.try_masked_fill(&kept.try_le(0)?, f64::INFINITY)?.f_amin(&[1][..], true)?;
     let is_enough = match depth {
         Depth::All => None,

@@ -178,10 +178,42 @@ fn a_broken_checkpoint_is_named() {
         "DIR/model.safetensors: tensor `model.layers.0.self_attn.q_norm.weight` has no place in this model: is `config.json` that of these weights?"
     );
     assert!(with(Dtype::I32, whole.clone()).ends_with("has type I32; expected F32, BF16, F16 or F64"));
-    let mut derived = whole.clone();
-    derived.push(("lm_head.weight".into(), vec![1], vec![0; 4]));
-    let folder = tempfile::tempdir().unwrap();
-    model.save(folder.path()).unwrap();
-    write(&folder.path().join("model.safetensors"), Dtype::F32, &derived);
-    assert!(Model::load(folder.path(), Kind::Float, Device::Cpu).is_ok(), "a tied head in the file is passed over");
+}
+
+#[test]
+fn a_tied_head_in_the_file_is_the_embedding_or_refused() {
+    let model = model(config());
+    let embedding = entries(&model, Kind::Float).remove(0);
+    let (_, shape, bytes) = embedding.clone();
+    let load = |change: &dyn Fn(&mut Vec<Entry>)| {
+        let folder = tempfile::tempdir().unwrap();
+        model.save(folder.path()).unwrap();
+        let mut all = entries(&model, Kind::Float);
+        change(&mut all);
+        write(&folder.path().join("model.safetensors"), Dtype::F32, &all);
+        let load = |load: fn(&Path) -> Result<Model, gavel_policy::PolicyError>| {
+            load(folder.path()).map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), "DIR"))
+        };
+        (
+            load(|dir| Model::load(dir, Kind::Float, Device::Cpu)),
+            load(|dir| Model::load_reward_model(dir, Kind::Float, Device::Cpu, 1, None)),
+        )
+    };
+    let head = |bytes: &[u8]| ("lm_head.weight".to_owned(), shape.clone(), bytes.to_vec());
+    let twice = load(&|all| all.push(head(&bytes)));
+    assert_eq!(logits(&twice.0.unwrap()), logits(&model));
+    // safetensors keeps the first of the names that share memory.
+    let only_head = load(&|all| all[0].0 = "lm_head.weight".into());
+    assert_eq!(logits(&only_head.0.unwrap()), logits(&model));
+    assert!(only_head.1.unwrap().parameters()[0].1.equal(&model.parameters()[0].1));
+    let mut other = bytes.clone();
+    other[3] ^= 0x80;
+    let (language_model, reward_model) = load(&|all| all.push(head(&other)));
+    assert_eq!(
+        language_model.err().unwrap(),
+        "DIR/model.safetensors: tensor `lm_head.weight` is not `model.embed_tokens.weight`, to which `tie_word_embeddings` in config.json ties it\nhint: set that to false to use this head; to use the embedding, remove the tensor"
+    );
+    assert!(reward_model.is_ok(), "a reward model has a head of its own");
+    let error = load(&|all| all.push(("lm_head.weight".into(), vec![1], vec![0; 4]))).0.err().unwrap();
+    assert_eq!(error, "DIR/model.safetensors: tensor `lm_head.weight` has shape [1], expected [31, 16]");
 }

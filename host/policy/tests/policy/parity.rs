@@ -15,7 +15,7 @@ pub fn checkpoints() -> Vec<String> {
     let mut names: Vec<String> =
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert!(names.len() >= 15, "{names:?}");
+    assert!(names.len() >= 18, "{names:?}");
     names
 }
 

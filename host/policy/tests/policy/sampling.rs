@@ -1,7 +1,10 @@
 //! Draws follow the distribution that the settings describe.
 
 use crate::{config, model, row, tokens};
-use gavel_policy::{Engine, EngineConfig, Model, ModelConfig, Request, Sampling};
+use gavel_policy::{Engine, EngineConfig, Model, ModelConfig, Request, Sampling, Tensor};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 const DRAWS: u64 = 4000;
 
@@ -18,12 +21,14 @@ fn first_tokens(model: &Model, prompt: &[u32], settings: &[&Sampling]) -> Vec<u3
     drawn.into_iter().map(|done| done.response[0]).collect()
 }
 
-/// The distribution by definition: temper, then cut off, token by token.
+/// The distribution by definition: temper, then cut off by min-p, top-k and top-p, token by token.
 fn expected(logits: &[f64], sampling: &Sampling) -> Vec<f64> {
     let tempered: Vec<f64> = logits.iter().map(|logit| logit / f64::from(sampling.temperature)).collect();
     let mut probs = crate::reference::softmax(&tempered);
     let mut order: Vec<usize> = (0..probs.len()).collect();
     order.sort_by(|&a, &b| probs[b].total_cmp(&probs[a]));
+    let least = f64::from(sampling.min_p) * probs[order[0]];
+    probs.iter_mut().filter(|prob| **prob < least).for_each(|prob| *prob = 0.0);
     let by_rank = order.split_off(sampling.top_k.unwrap_or(order.len()).min(order.len()));
     by_rank.into_iter().for_each(|token| probs[token] = 0.0);
     let total: f64 = probs.iter().sum();
@@ -35,8 +40,6 @@ fn expected(logits: &[f64], sampling: &Sampling) -> Vec<f64> {
         }
         reached += share;
     }
-    let least = f64::from(sampling.min_p) * probs[order[0]];
-    probs.iter_mut().filter(|prob| **prob < least).for_each(|prob| *prob = 0.0);
     let total: f64 = probs.iter().sum();
     probs.into_iter().map(|prob| prob / total).collect()
 }
@@ -148,6 +151,142 @@ fn a_neighbour_does_not_decide_which_of_equals_is_cut_off() {
     let unlimited = Sampling { min_p: 0.01, ..Sampling::new(1, vec![]) };
     let mixed = first_tokens(&model, &prompt, &[&one, &unlimited]);
     assert!(alone.iter().zip(&mixed).step_by(2).all(|(a, b)| a == b));
+}
+
+/// A model whose logits after `prompt` are these, as far as they go, and -100 for every other token.
+fn model_with_logits(config: ModelConfig, prompt: &[u32], logits: &[f64]) -> Model {
+    let model = model(ModelConfig { tie_word_embeddings: false, ..config });
+    let hidden = model.hidden(&row(prompt)).unwrap().get(0).get(prompt.len() as i64 - 1).detach();
+    let hidden = hidden.to_kind(gavel_policy::Kind::Double);
+    let mut all = vec![-100.0; model.config().vocab_size as usize];
+    all[..logits.len()].copy_from_slice(logits);
+    let head = Tensor::from_slice(&all).unsqueeze(1) * (&hidden / hidden.dot(&hidden)).unsqueeze(0);
+    let weights = model.named_weights().unwrap();
+    let (_, weight) = weights.iter().find(|(name, _)| name == "lm_head.weight").unwrap();
+    tch::no_grad(|| weight.shallow_clone().copy_(&head));
+    model
+}
+
+/// The share of each token among the draws.
+fn shares(model: &Model, prompt: &[u32], sampling: &Sampling, tokens: usize) -> Vec<f64> {
+    let mut shares = vec![0.0; tokens];
+    for token in first_tokens(model, prompt, &[sampling]) {
+        shares[token as usize] += 1.0 / DRAWS as f64;
+    }
+    shares
+}
+
+#[derive(Deserialize)]
+struct Cases {
+    prompt: Vec<u32>,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    logits: Vec<f64>,
+    temperature: f32,
+    top_k: Option<usize>,
+    top_p: Option<f32>,
+    min_p: Option<f32>,
+    repetition_penalty: Option<f32>,
+    #[serde(default)]
+    logit_bias: BTreeMap<u32, f32>,
+    /// Before tokens are cut off.
+    logprobs: Vec<f64>,
+    probs: Vec<f64>,
+}
+
+/// The cases are what vLLM draws from (`tests/parity/sampling.py`).
+#[test]
+fn every_step_is_in_the_order_of_vllm() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/sampling.json");
+    let Cases { prompt, cases } = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(cases.len(), 22);
+    for case in cases {
+        let sampling = Sampling {
+            temperature: case.temperature,
+            top_k: case.top_k,
+            top_p: case.top_p.unwrap_or(1.0),
+            min_p: case.min_p.unwrap_or(0.0),
+            repetition_penalty: case.repetition_penalty.unwrap_or(1.0),
+            logit_bias: case.logit_bias.into_iter().collect(),
+            ..Sampling::new(1, vec![])
+        };
+        let config = ModelConfig { vocab_size: case.logits.len() as i64, ..config() };
+        let model = model_with_logits(config, &prompt, &case.logits);
+        let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+        let request = Request::new(0, prompt.clone(), sampling.clone(), 0);
+        engine.submit(Request { top_logprobs: case.logits.len(), ..request }).unwrap();
+        let top = engine.step(&model).unwrap().drawn.remove(0).top;
+        assert_eq!(top.len(), case.logits.len());
+        for (token, logprob) in top {
+            let right = case.logprobs[token as usize];
+            assert!((f64::from(logprob) - right).abs() < 1e-4, "{sampling:?}: {logprob} is not {right}");
+        }
+        for (seed, token) in first_tokens(&model, &prompt, &[&sampling]).into_iter().enumerate() {
+            let before: f64 = case.probs[..token as usize].iter().sum();
+            let (least, most) = (before - 1e-4, before + case.probs[token as usize] + 1e-4);
+            let uniform = gavel_data::seed::uniform(seed as u64, 0);
+            assert!(case.probs[token as usize] > 0.0, "{sampling:?} drew {token}");
+            assert!((least..most).contains(&uniform), "{sampling:?}: {token} at {uniform}: {least} to {most}");
+        }
+    }
+}
+
+/// The numbers are by hand: of 0.4, 0.3, 0.15, 0.1 and 0.05, min-p 0.3 leaves 0.4, 0.3 and 0.15, of which top-p 0.8
+/// leaves two, as the two are 0.82 of the 0.85. Of all five, top-p 0.8 would leave three, and so would min-p then.
+#[test]
+fn min_p_is_applied_before_top_p() {
+    let prompt = tokens(2, 5);
+    let logits = [0.4f64, 0.3, 0.15, 0.1, 0.05].map(f64::ln);
+    let plain = Sampling { top_p: 0.8, min_p: 0.3, ..Sampling::new(1, vec![]) };
+    let most = ModelConfig { vocab_size: 3000, ..config() };
+    // All tokens are sorted, or the most probable ones.
+    for (config, count) in [(config(), 6), (most, 2)] {
+        let model = model_with_logits(config, &prompt, &logits);
+        let cases = [
+            (plain.clone(), vec![0.4, 0.3]),
+            (Sampling { min_p: 0.0, ..plain.clone() }, vec![0.4, 0.3, 0.15]),
+            (Sampling { top_p: 1.0, ..plain.clone() }, vec![0.4, 0.3, 0.15]),
+            // Top-k leaves 0.4, 0.3 and 0.15 too, and top-p 0.83 all of them.
+            (Sampling { top_k: Some(3), min_p: 0.0, top_p: 0.83, ..plain.clone() }, vec![0.4, 0.3, 0.15]),
+            (Sampling { top_k: Some(3), min_p: 0.3, ..plain.clone() }, vec![0.4, 0.3]),
+            (Sampling { top_k: Some(2), top_p: 0.5, ..plain.clone() }, vec![0.4]),
+        ];
+        for (sampling, left) in cases.into_iter().take(count) {
+            let found = shares(&model, &prompt, &sampling, 5);
+            let total: f64 = left.iter().sum();
+            for (token, share) in found.into_iter().enumerate() {
+                match left.get(token) {
+                    None => assert_eq!(share, 0.0, "{sampling:?} drew {token}"),
+                    // Five standard deviations.
+                    Some(prob) => assert!((share - prob / total).abs() < 0.04, "{sampling:?} drew {token}: {share}"),
+                }
+            }
+        }
+    }
+}
+
+/// Token 3, in the prompt, has (2 - 1) / 2 with a bias of -1 and a penalty of 2, not 2 / 2 - 1; token 4 has
+/// (1 - 2) * 2, not 1 / 2 - 2.
+#[test]
+fn biases_are_added_before_the_penalty() {
+    let prompt = [5, 4, 3];
+    let model = model_with_logits(config(), &prompt, &[0.25, 0.25, 0.25, 2.0, 1.0, -1.0]);
+    let sampling =
+        Sampling { repetition_penalty: 2.0, logit_bias: vec![(3, -1.0), (4, -2.0)], ..Sampling::greedy(1, vec![]) };
+    let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+    let request = Request { top_logprobs: 6, ..Request::new(0, prompt.to_vec(), sampling, 0) };
+    engine.submit(request).unwrap();
+    let drawn = engine.step(&model).unwrap().drawn.remove(0);
+    let expected = [0.25f64, 0.25, 0.25, 0.5, -2.0, -2.0];
+    let normal = expected.iter().map(|logit| logit.exp()).sum::<f64>().ln();
+    assert_eq!(drawn.token, 3);
+    for (token, logprob) in drawn.top {
+        let right = expected[token as usize] - normal;
+        assert!((f64::from(logprob) - right).abs() < 1e-4, "token {token}: {logprob} is not {right}");
+    }
 }
 
 #[test]

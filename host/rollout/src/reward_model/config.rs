@@ -24,7 +24,8 @@ pub struct RewardModelConfig {
 /// What the score of a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    /// The score of a sequence classifier with one label, at the conversation's last token. With steps, it is the value
+    /// The score of a sequence classifier with one label, at the conversation's last token, or the last one before
+    /// tokens that pad. With steps, it is the value
     /// of a token classifier with one label, or the probability of the second of its two labels.
     Scores,
     /// The probability that a language model continues with `yes`, where `yes` and `no` are the only tokens.

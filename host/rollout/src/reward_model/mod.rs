@@ -80,8 +80,7 @@ impl RewardModel {
             .config()
             .check_vocabulary(text.tokenizer.vocab_size())
             .map_err(|error| RewardModelError::Unfit { part: Part::Vocabulary, what: error.to_string() })?;
-        let positions = usize::try_from(model.config().positions()).unwrap_or_default();
-        let reader = Reader::new(text, output, positions, steps.clone())?;
+        let reader = Reader::new(text, output, model.config(), steps.clone())?;
         let footprint = footprint(&model, max_tokens_per_batch, sleep);
         let host = sleep.then(|| HostWeights::of(&model)).transpose()?;
         if let Some(host) = &host {

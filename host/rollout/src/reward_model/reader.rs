@@ -4,6 +4,7 @@ use super::config::Output;
 use super::error::{Part, RewardModelError};
 use super::steps::{Divided, Each, StepsConfig, divide};
 use gavel_data::{ContentPart, Message, Role};
+use gavel_policy::{ModelConfig, score_place};
 use gavel_text::{RenderOptions, TextModel};
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -17,6 +18,8 @@ pub(super) struct Reader {
     add_generation_prompt: bool,
     /// The most tokens.
     positions: usize,
+    /// The token that no score of a sequence is read at.
+    pad: Option<u32>,
     steps: Option<StepsConfig>,
     /// What the template writes after the last message.
     ending: String,
@@ -33,19 +36,21 @@ pub(super) struct ReadConversation {
 }
 
 impl Reader {
-    /// The reader of a model with `positions` positions.
+    /// The reader of a model of these sizes.
     ///
     /// # Errors
     /// The chat template does not fit the tokenizer, or cannot render a conversation.
     pub(super) fn new(
         text: TextModel,
         output: Output,
-        positions: usize,
+        sizes: &ModelConfig,
         steps: Option<StepsConfig>,
     ) -> Result<Self, RewardModelError> {
         // A judge writes its answer after the conversation.
         let add_generation_prompt = matches!(output, Output::YesNo(_)) && steps.is_none();
-        let mut reader = Self { text, add_generation_prompt, positions, steps: None, ending: String::new() };
+        let positions = usize::try_from(sizes.positions()).unwrap_or_default();
+        let pad = sizes.pad_token_id.filter(|_| output == Output::Scores);
+        let mut reader = Self { text, add_generation_prompt, positions, pad, steps: None, ending: String::new() };
         let probe = |answer: &str| [Message::new(Role::User, "a"), Message::new(Role::Assistant, answer)];
         // A reader of labels may have no template.
         if reader.text.template.source().is_none() && output == Output::Scores && steps.is_none() {
@@ -115,8 +120,8 @@ impl Reader {
     }
 
     fn whole(&self, tokens: Vec<u32>) -> Result<ReadConversation, RewardModelError> {
-        let last = tokens.len().checked_sub(1).ok_or(RewardModelError::Empty)?;
-        self.fits(ReadConversation { tokens, places: vec![last], steps: Vec::new() })
+        let place = score_place(&tokens, self.pad).ok_or(RewardModelError::Empty)?;
+        self.fits(ReadConversation { tokens, places: vec![place], steps: Vec::new() })
     }
 
     fn fits(&self, read: ReadConversation) -> Result<ReadConversation, RewardModelError> {

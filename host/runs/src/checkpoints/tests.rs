@@ -48,7 +48,7 @@ fn sample(step: u64) -> Sample {
 fn step(folder: &mut RunFolder, step: u64) {
     let (sample, outcome) = (sample(step), SampleOutcome::without_calls(OutcomeKind::Scored, ""));
     let scored =
-        ScoredSample { step: 1, group: 0, trained_step: Some(1), sample: &sample, outcome: &outcome, advantage: None };
+        ScoredSample { step: 1, group: 0, trained_step: Some(1), sample: &sample, outcome: &outcome, advantages: &[] };
     folder.keep_samples(step, [scored], |_| None).unwrap();
     folder.log(step, &Metrics::of_step(step)).unwrap();
     if step.is_multiple_of(2) {

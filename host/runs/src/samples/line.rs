@@ -51,6 +51,8 @@ pub(super) struct WrittenLine<'a> {
     pub(super) advantage: Option<f64>,
     #[serde(flatten)]
     pub(super) outcome: &'a SampleOutcome,
+    /// The number of the line in its file, from 1.
+    pub(super) line: u64,
 }
 
 /// Why a trajectory did not end normally.
@@ -94,8 +96,12 @@ pub(super) struct ReadLine {
     pub(super) trained_step: Option<u64>,
     pub(super) group: u64,
     pub(super) sample: u32,
+    /// The number of the trajectory in its sample.
+    pub(super) trajectory: Option<usize>,
     pub(super) opening: Option<Opening>,
     pub(super) messages: Vec<Message>,
+    #[serde(default)]
+    pub(super) by_agent: Vec<u32>,
     pub(super) answer: Option<String>,
     pub(super) finish_reason: FinishReason,
     tokens: Option<TokenCounts>,
@@ -114,6 +120,11 @@ pub(super) struct ReadLine {
     #[serde(default)]
     pub(super) not_called: BTreeMap<String, NotCalled>,
     pub(super) lowest_reward: Option<f64>,
+    /// The number of the line when it was written, from 1; absent in older recordings.
+    pub(super) line: Option<u64>,
+    /// Whether no line was written after it.
+    #[serde(default, rename = "last")]
+    pub(super) is_last: bool,
 }
 
 impl ReadLine {

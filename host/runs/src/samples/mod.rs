@@ -3,6 +3,7 @@
 mod line;
 pub(crate) mod packed;
 mod reader;
+mod sequence;
 mod writer;
 
 pub use reader::{RecordedSample, SampleReader, Samples};
@@ -29,7 +30,9 @@ fn files(run: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
     for entry in entries {
         let path = entry.map_err(RunError::io("read", &folder))?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if let Some((step, rank)) = step_and_rank(name) {
+        // A step has one file: a copy with another name, such as `step-1.jsonl`, is none of the run's.
+        let place = step_and_rank(name).filter(|(step, rank)| layout::samples(run, *step, *rank).ends_with(name));
+        if let Some((step, rank)) = place {
             files.entry(step).or_default().insert(rank, path);
         }
     }

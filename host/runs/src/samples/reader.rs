@@ -1,12 +1,13 @@
 //! Reading samples again, step by step.
 
 use super::line::ReadLine;
+use super::sequence::{Misplaced, Sequence};
 use crate::damage::DamagedLine;
 use crate::error::{Result, RunError};
 use crate::tasks::{Tasks, read_tasks};
 use gavel_data::files::{open_regular, read_line};
 use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, Sample, Trajectory};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
 use std::iter::Peekable;
@@ -33,8 +34,8 @@ pub struct RecordedSample {
     /// The tokens after the prompt of each trajectory: those that the policy
     /// wrote and the others.
     pub response_lengths: Vec<usize>,
-    /// Its advantage in the update; `None` if no update learned from it.
-    pub advantage: Option<f64>,
+    /// The advantage of each trajectory in the update; `None` if no update learned from it.
+    pub advantages: Vec<Option<f64>>,
     /// The weighted sum of its scores, if it had one.
     pub reward: Option<f64>,
     /// The combined outcome of all plugins.
@@ -64,13 +65,18 @@ impl RecordedSample {
     }
 }
 
-/// The samples of a run's folder. Lines that cannot be parsed are left out and
-/// listed in [`damage`](Self::damage).
+/// The samples of a run's folder. Lines that cannot be parsed or are there twice are left out. These, and lines beside
+/// which others are missing, are listed in [`damage`](Self::damage).
 pub struct SampleReader {
     tasks: Tasks,
     steps: BTreeMap<u64, Vec<PathBuf>>,
+    /// The file that each group was read from. No group is in two files.
+    files: Mutex<HashMap<Draw, PathBuf>>,
     damage: Mutex<Vec<DamagedLine>>,
 }
+
+/// The step that a group was drawn for, and its number there.
+type Draw = (u64, u64);
 
 impl SampleReader {
     /// Reads the tasks. The samples are read on demand.
@@ -80,7 +86,7 @@ impl SampleReader {
     pub fn open(run: &Path) -> Result<Self> {
         let steps = super::files(run)?;
         let (tasks, damaged) = read_tasks(run)?;
-        Ok(Self { tasks, steps, damage: Mutex::new(damaged) })
+        Ok(Self { tasks, steps, files: Mutex::default(), damage: Mutex::new(damaged) })
     }
 
     /// The steps that have samples, in order.
@@ -103,6 +109,7 @@ impl SampleReader {
                 path: path.clone(),
                 part,
                 number: 0,
+                sequence: Sequence::default(),
                 reader: self,
             })
         };
@@ -110,16 +117,24 @@ impl SampleReader {
         Ok(Samples { lines: Some(files.into_iter().flatten().peekable()) })
     }
 
-    /// The lines that were left out so far.
+    /// The damaged and misplaced lines so far.
     pub fn damage(&self) -> Vec<DamagedLine> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a line between two lines of a file of a step, its `part`-th, could not be read.
+    /// Whether a line between two lines of a file of a step, its `part`-th, could not be read or is missing.
     pub fn is_damaged_between(&self, step: u64, part: usize, before: u64, after: u64) -> bool {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.steps.get(&step).and_then(|paths| paths.get(part));
-        damage.iter().any(|damaged| before < damaged.line && damaged.line < after && path == Some(&damaged.path))
+        // Where lines are missing, the line after them is noted.
+        damage.iter().any(|damaged| before < damaged.line && damaged.line <= after && path == Some(&damaged.path))
+    }
+
+    /// The other file that has the group of `line`, if there is one.
+    fn other_file(&self, line: &ReadLine, path: &Path) -> Option<PathBuf> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = files.entry((line.step, line.group)).or_insert_with(|| path.to_owned());
+        (first != path).then(|| first.clone())
     }
 
     fn note(&self, path: &Path, line: u64, what: String) {
@@ -142,6 +157,7 @@ impl Samples<'_> {
         };
         while let Some(Ok(next)) = lines.next_if(|next| next.as_ref().is_ok_and(|next| next.id == sample.id)) {
             sample.response_lengths.extend(next.response_lengths);
+            sample.advantages.extend(next.advantages);
             Arc::make_mut(&mut sample.sample).trajectories.extend(Arc::unwrap_or_clone(next.sample).trajectories);
         }
         Some(Ok(sample))
@@ -168,14 +184,43 @@ struct Lines<'a> {
     path: PathBuf,
     part: usize,
     number: u64,
+    sequence: Sequence,
     reader: &'a SampleReader,
 }
 
 impl Lines<'_> {
-    /// Parses a line whose task is known.
-    fn parse(&self) -> std::result::Result<RecordedSample, String> {
+    /// Parses the line that was read. Notes it if it is damaged or out of place; `None` if it is left out.
+    fn parse(&mut self) -> Option<RecordedSample> {
         let text = self.text.strip_suffix(b"\n").unwrap_or(&self.text);
-        let line: ReadLine = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let line: ReadLine = match serde_json::from_slice(text) {
+            Ok(line) => line,
+            Err(error) => {
+                self.sequence.skip();
+                self.note(error.to_string());
+                return None;
+            }
+        };
+        if let Some(other) = self.reader.other_file(&line, &self.path) {
+            self.note(format!("sample {} is in {} too", line.id, other.display()));
+            return None;
+        }
+        match self.sequence.add(&line, self.number) {
+            Ok(()) => {}
+            Err(Misplaced::Elsewhere(what)) => self.note(what),
+            Err(Misplaced::Twice(what)) => {
+                self.note(what);
+                return None;
+            }
+        }
+        self.sample(line).map_err(|what| self.note(what)).ok()
+    }
+
+    fn note(&self, what: String) {
+        self.reader.note(&self.path, self.number, what);
+    }
+
+    /// The sample of a line whose task is known.
+    fn sample(&self, line: ReadLine) -> std::result::Result<RecordedSample, String> {
         let id = &line.id;
         let Some(task) = self.reader.tasks.get(&line.task) else {
             return Err(format!("sample {id} names the task {}, which tasks.jsonl does not have", line.task));
@@ -185,6 +230,7 @@ impl Lines<'_> {
             report: line.report(),
             opening: line.opening,
             messages: line.messages,
+            by_agent: line.by_agent,
             tokens,
             finish_reason: line.finish_reason,
         };
@@ -198,7 +244,7 @@ impl Lines<'_> {
             group: line.group,
             sample: Arc::new(sample),
             response_lengths: vec![line.response_length],
-            advantage: line.advantage,
+            advantages: vec![line.advantage],
             reward: line.reward,
             outcome: line.outcome,
             reason: line.reason,
@@ -214,15 +260,18 @@ impl Iterator for Lines<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            self.number += 1;
             match read_line(&mut self.file, &mut self.text) {
-                Ok(0) => return None,
-                Ok(_) => {}
+                Ok(0) => {
+                    if std::mem::take(&mut self.sequence).is_cut_off() {
+                        self.note("the lines after it are missing".to_owned());
+                    }
+                    return None;
+                }
+                Ok(_) => self.number += 1,
                 Err(error) => return Some(Err(RunError::io("read", &self.path)(error))),
             }
-            match self.parse() {
-                Ok(line) => return Some(Ok(line)),
-                Err(what) => self.reader.note(&self.path, self.number, what),
+            if let Some(sample) = self.parse() {
+                return Some(Ok(sample));
             }
         }
     }

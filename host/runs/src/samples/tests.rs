@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The advantages of its trajectories.
+const ADVANTAGES: [Option<f64>; 2] = [Some(-0.7), None];
+
 /// A sample of two trajectories with one token each that the policy did not
 /// write.
 fn sample() -> Sample {
@@ -26,6 +29,7 @@ fn sample() -> Sample {
             opening: None,
             report: Default::default(),
             messages,
+            by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
         }
@@ -53,8 +57,8 @@ fn written(run: &Path, token_ids: bool) -> PathBuf {
 fn written_of(sample: &Sample, run: &Path, token_ids: bool) -> PathBuf {
     let mut tasks = TaskStore::open(run).unwrap();
     let mut writer = SampleWriter::create(run, 1).unwrap().token_ids(token_ids);
-    let scored =
-        ScoredSample { step: 1, group: 2, trained_step: Some(4), sample, outcome: &outcome(), advantage: Some(-0.7) };
+    let (outcome, advantages) = (&outcome(), &ADVANTAGES);
+    let scored = ScoredSample { step: 1, group: 2, trained_step: Some(4), sample, outcome, advantages };
     let prompt_text = |ids: &[u32]| token_ids.then(|| format!("{ids:?}").into());
     writer.write_with_prompts(&mut tasks, &scored, prompt_text).unwrap();
     writer.finish(&mut tasks).unwrap()
@@ -80,7 +84,7 @@ fn all_that_is_written_is_read_again() {
             ("1.2.3", 1, Some(4), 1, 2)
         );
         assert_eq!((read.reward, read.outcome, &read.reason), (Some(0.1 + 0.2), OutcomeKind::Scored, &None));
-        assert_eq!((read.advantage, &read.response_lengths[..]), (Some(-0.7), &[3, 3][..]));
+        assert_eq!((&read.advantages[..], &read.response_lengths[..]), (&ADVANTAGES[..], &[3, 3][..]));
         assert_eq!(read.plugins["a"], EvaluationRecord::from(&outcome().plugins["a"]));
         assert_eq!(read.not_called, outcome().not_called);
         assert_eq!(read.sample.hash(), sample().hash());
@@ -123,8 +127,131 @@ fn a_line_of_one_turn_without_token_ids_has_these_keys() {
         "reason",
         "plugins",
         "not_called",
+        "line",
     ];
     assert_eq!(keys, expected);
+}
+
+/// Writes two groups of two samples of two trajectories each as `step`, and gives the lines.
+fn groups(run: &Path, step: u64) -> Vec<String> {
+    let mut tasks = TaskStore::open(run).unwrap();
+    let mut writer = SampleWriter::create(run, step).unwrap();
+    for (group, index) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let sample = Sample { index, ..sample() };
+        let outcome = outcome();
+        let scored =
+            ScoredSample { step, group, trained_step: None, sample: &sample, outcome: &outcome, advantages: &[] };
+        writer.write(&mut tasks, &scored).unwrap();
+    }
+    let path = writer.finish(&mut tasks).unwrap();
+    fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The ids of the samples in these files of steps, and the damage with its file and line.
+fn read_files(run: &Path, files: &[(&str, &[&str])]) -> (Vec<String>, Vec<String>) {
+    for (name, lines) in files {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(layout::trajectories(run).join(name), text).unwrap();
+    }
+    let reader = SampleReader::open(run).unwrap();
+    let steps: Vec<u64> = reader.steps().collect();
+    let samples = steps.into_iter().flat_map(|step| reader.samples(step).unwrap());
+    let ids = samples.map(|sample| sample.unwrap()).map(|sample| format!("{}*{}", sample.id, trajectories(&sample)));
+    let ids = ids.collect();
+    let folder = format!("{}/", layout::trajectories(run).display());
+    (ids, reader.damage().iter().map(|line| line.to_string().replace(&folder, "")).collect())
+}
+
+fn trajectories(sample: &RecordedSample) -> usize {
+    sample.sample.trajectories.len()
+}
+
+const FILE: &str = "step-000001.jsonl";
+
+#[test]
+fn a_line_that_is_there_twice_is_left_out_and_named() {
+    let run = tempfile::tempdir().unwrap();
+    let lines = groups(run.path(), 1);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let [a, b, c, d, e, f, g, h] = &lines[..] else { panic!("{lines:?}") };
+    let all = ["1.0.0*2", "1.0.1*2", "1.1.0*2", "1.1.1*2"];
+    for (text, says) in [
+        (&[*a, b, c, d, e, f, g, h][..], vec![]),
+        // Beside itself, where it would be another trajectory of its sample; elsewhere in its group; after its group.
+        (&[*a, b, b, c, d, e, f, g, h], vec![format!("{FILE}, line 3: trajectory 1 of sample 1.0.0 is on line 2 too")]),
+        (&[*a, b, c, d, a, e, f, g, h], vec![format!("{FILE}, line 5: sample 1.0.0 is on line 1 too")]),
+        (&[*a, b, c, d, e, f, g, h, c], vec![format!("{FILE}, line 9: sample 1.0.1 is on line 3 too")]),
+        (&[*a, b, c, d, e, f, g, h, h], vec![format!("{FILE}, line 9: trajectory 1 of sample 1.1.1 is on line 8 too")]),
+    ] {
+        let (ids, damage) = read_files(run.path(), &[(FILE, text)]);
+        assert_eq!((ids, damage), (all.map(str::to_owned).to_vec(), says));
+    }
+    // In recordings whose lines have no numbers too.
+    let old = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let fields = line.as_object_mut().unwrap();
+        fields.retain(|name, _| !["line", "last"].contains(&name.as_str()));
+        line.to_string()
+    };
+    let old: Vec<String> = [a, b, c, d, a, b].map(|line| old(line)).to_vec();
+    let (ids, damage) = read_files(run.path(), &[(FILE, &old.iter().map(String::as_str).collect::<Vec<_>>())]);
+    assert_eq!(ids, all[..2]);
+    let says = ["sample 1.0.0 is on line 1 too", "trajectory 1 of sample 1.0.0 is on line 2 too"];
+    assert_eq!(damage, [format!("{FILE}, line 5: {}", says[0]), format!("{FILE}, line 6: {}", says[1])]);
+}
+
+#[test]
+fn a_file_that_is_there_twice_is_left_out_and_named() {
+    let run = tempfile::tempdir().unwrap();
+    let lines = groups(run.path(), 1);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (ids, damage) = read_files(run.path(), &[("step-000002.jsonl", &lines[..2])]);
+    assert_eq!(ids.len(), 4);
+    let first = layout::samples(run.path(), 1, 0);
+    let says = |line| format!("step-000002.jsonl, line {line}: sample 1.0.0 is in {} too", first.display());
+    let folder = format!("{}/", layout::trajectories(run.path()).display());
+    assert_eq!(damage, [1, 2].map(says).map(|says| says.replace(&folder, "")));
+    // Names that the run does not give.
+    fs::remove_file(layout::samples(run.path(), 2, 0)).unwrap();
+    for name in ["step-1.jsonl", "step-0000001.jsonl", "step-000001.rank-01.jsonl", "step-000001 (copy).jsonl"] {
+        let (ids, damage) = read_files(run.path(), &[(name, &lines)]);
+        assert_eq!((ids.len(), damage), (4, vec![]), "{name}");
+    }
+}
+
+#[test]
+fn lines_that_are_missing_or_in_another_order_are_noticed() {
+    let run = tempfile::tempdir().unwrap();
+    let lines = groups(run.path(), 1);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let [a, b, c, d, e, f, g, h] = &lines[..] else { panic!("{lines:?}") };
+    let torn = &d[..90];
+    for (text, says) in [
+        (&[*b, c, d, e, f, g, h][..], &["line 1: a line before it is missing"][..]),
+        (&[*a, b, e, f, g, h], &["line 3: 2 lines before it are missing"]),
+        (&[*a, b, c, d, e, f, g], &["line 7: the lines after it are missing"]),
+        (&[*a, b, c, d], &["line 4: the lines after it are missing"]),
+        (
+            &[*e, f, g, h, a, b, c, d],
+            &[
+                "line 1: 4 lines before it are missing",
+                "line 5: it was line 1 when it was written",
+                "line 6: it was line 2 when it was written",
+                "line 7: it was line 3 when it was written",
+                "line 8: it was line 4 when it was written",
+            ],
+        ),
+        (&[*a, b, c, torn, e, f, g, h], &["line 4: EOF while parsing"]),
+        // A line that was cut off is the last.
+        (&[*a, b, c, torn], &["line 4: EOF while parsing"]),
+        (&[*a, b, c, torn, f, g, h], &["line 4: EOF while parsing", "line 5: a line before it is missing"]),
+    ] {
+        let (_, damage) = read_files(run.path(), &[(FILE, text)]);
+        assert_eq!(damage.len(), says.len(), "{damage:?}");
+        for (found, says) in damage.iter().zip(says) {
+            assert!(found.starts_with(&format!("{FILE}, {says}")), "{damage:?}");
+        }
+    }
 }
 
 /// The lines of a file as JSON.

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A sample with its outcome and its advantage.
+/// A sample with its outcome and its advantages.
 pub struct ScoredSample<'a> {
     /// The step that it was drawn for.
     pub step: u64,
@@ -23,8 +23,8 @@ pub struct ScoredSample<'a> {
     pub sample: &'a Sample,
     /// Its outcome.
     pub outcome: &'a SampleOutcome,
-    /// Its advantage in the update; `None` if no update learned from it.
-    pub advantage: Option<f64>,
+    /// The advantage of each trajectory in the update; `None` or missing if no update learned from it.
+    pub advantages: &'a [Option<f64>],
 }
 
 /// Writes the samples of a step, trained on or dropped, to a file that gets its name when it is whole.
@@ -32,6 +32,10 @@ pub struct SampleWriter {
     out: BufWriter<WholeFile>,
     path: PathBuf,
     token_ids: bool,
+    /// Lines so far.
+    lines: u64,
+    /// The last of them without its end: only [`finish`](Self::finish) knows that it is the last.
+    held: Vec<u8>,
 }
 
 impl SampleWriter {
@@ -47,7 +51,7 @@ impl SampleWriter {
         let steps = layout::trajectories(run);
         make_folder(&steps).map_err(RunError::io("make the folder", &steps))?;
         let file = WholeFile::create(&path).map_err(RunError::io("write", &path))?;
-        Ok(Self { out: BufWriter::new(file), path, token_ids: false })
+        Ok(Self { out: BufWriter::new(file), path, token_ids: false, lines: 0, held: Vec::new() })
     }
 
     /// Sets whether token ids are written too, if they are known.
@@ -67,7 +71,7 @@ impl SampleWriter {
         scored: &ScoredSample<'_>,
         mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
     ) -> Result<()> {
-        let ScoredSample { step, group, trained_step, sample, outcome, advantage } = scored;
+        let ScoredSample { step, group, trained_step, sample, outcome, advantages } = scored;
         let (id, task) = (format!("{step}.{group}.{}", sample.index), tasks.keep(&sample.task)?);
         for (number, (transcript, trajectory)) in
             sample.record().trajectories.iter().zip(&sample.trajectories).enumerate()
@@ -97,13 +101,30 @@ impl SampleWriter {
                 response_length,
                 token_ids: trajectory.tokens().filter(|_| self.token_ids).map(PackedTokens::from),
                 rollout: WrittenReport::of(trajectory),
-                advantage: *advantage,
+                advantage: advantages.get(number).copied().flatten(),
                 outcome,
+                line: self.lines + 1,
             };
-            serde_json::to_writer(&mut self.out, &line)
-                .map_err(std::io::Error::from)
-                .and_then(|()| self.out.write_all(b"\n"))
-                .map_err(RunError::io("write", &self.path))?;
+            self.write_line(&line).map_err(RunError::io("write", &self.path))?;
+        }
+        Ok(())
+    }
+
+    fn write_line(&mut self, line: &WrittenLine<'_>) -> std::io::Result<()> {
+        self.release(b"}\n")?;
+        serde_json::to_writer(&mut self.held, line)?;
+        // Its closing brace.
+        self.held.pop();
+        self.lines += 1;
+        Ok(())
+    }
+
+    /// Writes the line that is held, with this end.
+    fn release(&mut self, end: &[u8]) -> std::io::Result<()> {
+        if !self.held.is_empty() {
+            self.out.write_all(&self.held)?;
+            self.out.write_all(end)?;
+            self.held.clear();
         }
         Ok(())
     }
@@ -111,8 +132,9 @@ impl SampleWriter {
     /// Gives the file its name and returns the path. The tasks of its samples
     /// are written before it. Until both are synced, a power cut may remove
     /// lines of them: a step does not wait for the disk.
-    pub fn finish(self, tasks: &mut TaskStore) -> Result<PathBuf> {
+    pub fn finish(mut self, tasks: &mut TaskStore) -> Result<PathBuf> {
         tasks.flush()?;
+        self.release(b",\"last\":true}\n").map_err(RunError::io("write", &self.path))?;
         let whole = self.out.into_inner().map_err(std::io::IntoInnerError::into_error);
         match whole.and_then(WholeFile::finish_unsynced) {
             Ok(()) => Ok(self.path),

@@ -25,11 +25,25 @@ pub(super) struct Failed {
     pub(super) again: Option<Duration>,
     /// Whether the server failed, and not the request.
     pub(super) is_of_server: bool,
+    /// Whether the server does not take the request as it is, perhaps for one of its fields.
+    pub(super) is_bad_request: bool,
+}
+
+impl From<ChatError> for Failed {
+    fn from(error: ChatError) -> Self {
+        Self { error, again: None, is_of_server: false, is_bad_request: false }
+    }
 }
 
 impl From<NoMemory> for Failed {
     fn from(error: NoMemory) -> Self {
-        Self { error: error.into(), again: None, is_of_server: false }
+        ChatError::from(error).into()
+    }
+}
+
+impl From<Failed> for ChatError {
+    fn from(failed: Failed) -> Self {
+        failed.error
     }
 }
 
@@ -102,7 +116,7 @@ impl Sender {
 
     fn lost(&self, url: &str, error: &reqwest::Error) -> Failed {
         let error = self.unavailable(&format!("{url}: {}", reason(error)));
-        Failed { error, again: Some(Duration::ZERO), is_of_server: true }
+        Failed { again: Some(Duration::ZERO), is_of_server: true, ..error.into() }
     }
 
     async fn read(
@@ -128,18 +142,18 @@ impl Sender {
         if status.is_success() {
             if bytes.len() > BODY_BYTES {
                 let error = self.unavailable(&format!("its answer has more than {BODY_BYTES} bytes"));
-                return Err(Failed { error, again: None, is_of_server: false });
+                return Err(error.into());
             }
             let bytes = Bytes::from(bytes);
             return meter.work(|| ChatBody::parse(bytes.clone(), held)).map_err(|error| {
                 let error = self.unavailable(&format!("its answer is not JSON ({error}): {}", excerpt(&bytes)));
-                Failed { error, again: Some(Duration::ZERO), is_of_server: true }
+                Failed { again: Some(Duration::ZERO), is_of_server: true, ..error.into() }
             });
         }
         let what = format!("it answered {status}: {}", excerpt(&bytes));
         if may_help(status) {
             let again = Some(reported.retry_after().unwrap_or_default());
-            return Err(Failed { error: self.unavailable(&what), again, is_of_server: status.is_server_error() });
+            return Err(Failed { again, is_of_server: status.is_server_error(), ..self.unavailable(&what).into() });
         }
         let hint = match (status.as_u16(), &self.api_key_env) {
             (401 | 403, Some(variable)) => format!(" (the key was read from {variable})"),
@@ -148,7 +162,8 @@ impl Sender {
             _ => String::new(),
         };
         let error = ChatError::Refused(format!("the endpoint `{}`: {what}{hint}", self.name));
-        Err(Failed { error, again: None, is_of_server: false })
+        let is_bad_request = matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY);
+        Err(Failed { is_bad_request, ..error.into() })
     }
 }
 

@@ -14,6 +14,7 @@ use gavel_limiter::{Limiter, OnEndpointDown, Servers, Turn};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, Sandbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tokio::time::timeout;
 
@@ -28,7 +29,12 @@ pub(super) struct Client {
     expectation: Expectation,
     cache: Option<AnswerCache>,
     spending: Arc<Spending>,
+    /// Whether it has refused a JSON schema, and answered the same request without it.
+    refuses_schema: AtomicBool,
 }
+
+/// The field of a request that asks for a form of the answer.
+const FORMAT: &str = "response_format";
 
 impl Client {
     /// Reads the key and checks the endpoint without a request. It shares the limiters of the sandbox.
@@ -67,7 +73,8 @@ impl Client {
             })
         });
         let cache = cache.transpose()?;
-        Ok(Self { endpoint, sender, urls, servers, limiter, expectation, cache, spending })
+        let refuses_schema = AtomicBool::new(false);
+        Ok(Self { endpoint, sender, urls, servers, limiter, expectation, cache, spending, refuses_schema })
     }
 
     /// The fields of a request's body beside the messages.
@@ -113,13 +120,37 @@ impl Client {
         Ok(answer)
     }
 
-    pub(super) async fn ask(&self, request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
-        let fields = self.fields(&request)?;
+    /// Sends a request. An endpoint that refuses its JSON schema gets it, and later ones, without.
+    pub(super) async fn ask(&self, mut request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
+        let has_schema = request.options.get(FORMAT).is_some_and(|format| format["type"] == "json_schema");
+        if !has_schema {
+            return Ok(self.ask_as_it_is(&request, meter).await?);
+        }
+        let mut refusal = None;
+        if !self.refuses_schema.load(Ordering::Relaxed) {
+            match self.ask_as_it_is(&request, meter).await {
+                Err(Failed { error, is_bad_request: true, .. }) => refusal = Some(error),
+                other => return Ok(other?),
+            }
+        }
+        request.options.remove(FORMAT);
+        let answer = self.ask_as_it_is(&request, meter).await?;
+        if let Some(error) = refusal
+            && !self.refuses_schema.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!("requests are sent without their JSON schema (`{FORMAT}`), which is refused: {error}");
+        }
+        Ok(answer)
+    }
+
+    /// Sends a request with all of its fields, unless the cache has the answer.
+    async fn ask_as_it_is(&self, request: &ChatRequest, meter: &CallMeter) -> Result<ChatBody, Failed> {
+        let fields = self.fields(request)?;
         let body = meter.work(|| request.body(&fields));
         let body = body.map_err(|error| ChatError::InvalidRequest(error.to_string()))?;
-        let expected = self.expectation.of(&request, &self.endpoint.options);
+        let expected = self.expectation.of(request, &self.endpoint.options);
         let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_for(&fields)) else {
-            return self.ask_servers(&body, &expected, meter).await;
+            return self.try_servers(&body, &expected, meter).await;
         };
         let key = meter.work(|| AnswerCache::key(&body));
         let turn = cache.turn(&key);
@@ -131,7 +162,7 @@ impl Client {
                 return Ok(answer);
             }
         }
-        let answer = self.ask_servers(&body, &expected, meter).await?;
+        let answer = self.try_servers(&body, &expected, meter).await?;
         cache.keep(&key, answer.json());
         Ok(answer)
     }
@@ -143,6 +174,15 @@ impl Client {
         expected: &TokenCost,
         meter: &CallMeter,
     ) -> Result<ChatBody, ChatError> {
+        Ok(self.try_servers(body, expected, meter).await?)
+    }
+
+    async fn try_servers(
+        &self,
+        body: &JsonPieces,
+        expected: &TokenCost,
+        meter: &CallMeter,
+    ) -> Result<ChatBody, Failed> {
         // Waits for turns and for the endpoint do not count.
         let all = || Attempts::new(self.endpoint.retries, self.endpoint.deadline);
         let mut attempts = all();
@@ -160,8 +200,7 @@ impl Client {
             let (start, url) = (Instant::now(), &self.urls[server.number]);
             let answer = timeout(attempts.left(), self.attempt(url, body, expected, meter, &mut turn)).await;
             drop(turn);
-            let answer =
-                answer.unwrap_or_else(|_| Err(Failed { error: self.too_late(url), again: None, is_of_server: true }));
+            let answer = answer.unwrap_or_else(|_| Err(Failed { is_of_server: true, ..self.too_late(url).into() }));
             match &answer {
                 Err(Failed { error, is_of_server: true, .. }) => server.failed(error),
                 _ => server.answered(),
@@ -175,8 +214,8 @@ impl Client {
             }
             match attempts.pause(&failed.error, failed.again, start.elapsed()).await {
                 Ok(()) => {}
-                Err(NoAttempt::Last) => return Err(failed.error),
-                Err(NoAttempt::TooLate) => return Err(self.too_late(url)),
+                Err(NoAttempt::Last) => return Err(failed),
+                Err(NoAttempt::TooLate) => return Err(self.too_late(url).into()),
             }
         }
     }

@@ -27,7 +27,7 @@ pub enum Substitute {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfSample {
-    /// The lowest possible reward where the response exhausted a plugin; no reward elsewhere.
+    /// The lowest possible reward where the response exhausted a plugin, or made it abstain; no reward elsewhere.
     LowestIfCaused,
 }
 

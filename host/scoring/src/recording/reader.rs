@@ -51,12 +51,12 @@ impl Recording {
         Ok(self.samples.samples(step)?)
     }
 
-    /// The parts that were left out so far.
+    /// The parts that were left out or are missing, so far.
     pub fn damage(&self) -> Damage {
         Damage { lines: self.samples.damage(), samples: self.left_out.load(Ordering::Relaxed) }
     }
 
-    /// Whether a line between `before` and `after` in a file of a step, its `part`-th, could not be read.
+    /// Whether a line between `before` and `after` in a file of a step, its `part`-th, could not be read or is missing.
     pub(crate) fn is_damaged_between(&self, step: u64, part: usize, before: u64, after: u64) -> bool {
         self.samples.is_damaged_between(step, part, before, after)
     }

@@ -162,7 +162,7 @@ pub(super) fn other_settings(who: &str, now: Settings<'_>, old: Settings<'_>) ->
 }
 
 /// The beginning of a hash, for messages.
-fn short(hash: &str) -> &str {
+pub(super) fn short(hash: &str) -> &str {
     hash.get(..16).unwrap_or(hash)
 }
 

@@ -40,7 +40,10 @@ impl ReplayedSample {
         let terms: Vec<Term<'_>> = terms.collect();
         match weighted_sum(&terms) {
             Ok(reward) => Some(reward),
-            Err(none) => set.grouping.reward(None, none.kind()?, lowest_sum(&terms)),
+            Err(none) => {
+                let kind = none.kind()?;
+                set.grouping.reward(None, kind, lowest_sum(&terms, kind))
+            }
         }
     }
 

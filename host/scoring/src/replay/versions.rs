@@ -113,7 +113,7 @@ fn recorded(group: u64, sample: Arc<Sample>, said: &SampleOutcome) -> RecordedSa
         line: 0,
         group,
         response_lengths: Vec::new(),
-        advantage: None,
+        advantages: Vec::new(),
         reward: said.reward,
         outcome: said.outcome,
         reason: said.reason.clone(),

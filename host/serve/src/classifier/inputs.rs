@@ -4,7 +4,7 @@ use super::request::Common;
 use super::server::Input;
 use crate::openai::error::ApiError;
 use crate::openai::settings::OneOrMany;
-use gavel_data::Message;
+use gavel_data::{Message, check_template_kwargs};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -42,7 +42,9 @@ impl AskedInputs {
                 "`add_special_tokens` is for `input`: the special tokens of messages are those of the chat template",
             )),
             (None, Some(messages)) => {
-                Ok(vec![Input::Conversation(messages, self.chat_template_kwargs.unwrap_or_default())])
+                let variables = self.chat_template_kwargs.unwrap_or_default();
+                check_template_kwargs(&variables).map_err(|what| ApiError::field("chat_template_kwargs", what))?;
+                Ok(vec![Input::Conversation(messages, variables)])
             }
             _ => Err(ApiError::field("input", "give either `input` or `messages`")),
         }

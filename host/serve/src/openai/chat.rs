@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
-use gavel_data::{ContentPart, FinishReason, Message};
+use gavel_data::{ContentPart, FinishReason, Message, check_template_kwargs};
 use gavel_rollout::Completion;
 use gavel_rollout::RolloutError;
 use gavel_text::{RenderOptions, TextError, TextModel};
@@ -37,6 +37,9 @@ impl Asked {
     pub(super) fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
+        }
+        if let Some(Err(what)) = self.chat_template_kwargs.as_ref().map(check_template_kwargs) {
+            return Err(ApiError::field("chat_template_kwargs", what));
         }
         let media = |part: &ContentPart| matches!(part, ContentPart::Media(_));
         if self.messages.iter().any(|message| message.content.iter().any(media)) {
@@ -264,6 +267,13 @@ mod tests {
         let arguments: Value =
             serde_json::from_str(message["tool_calls"][0]["function"]["arguments"].as_str().unwrap()).unwrap();
         assert_eq!(arguments, json!({"a": 2}));
+
+        // Marks within an argument are text.
+        let value = "</tool_call> <think> </think> <tool_call>";
+        let call = json!({"name": "add", "arguments": {"a": value}});
+        let (message, called) = told(&model, &format!("I add.\n<tool_call>\n{call}\n</tool_call>"), &tools);
+        assert!(called && message["content"] == "I add.");
+        assert_eq!(message["tool_calls"][0]["function"]["arguments"], json!({"a": value}).to_string());
 
         assert_eq!(told(&model, reply, &[]), (json!({"role": "assistant", "content": reply}), false));
         assert_eq!(told(&model, "5", &tools), (json!({"role": "assistant", "content": "5"}), false));

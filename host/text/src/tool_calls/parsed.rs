@@ -1,5 +1,7 @@
 //! Calls as they are written in a reply.
 
+use std::ops::Range;
+
 /// A call, with its id where the model wrote one.
 pub(super) struct ParsedCall {
     pub name: String,
@@ -10,25 +12,24 @@ pub(super) struct ParsedCall {
 /// A call, or why it cannot be read.
 pub(super) type ReadCall = Result<ParsedCall, String>;
 
+/// The part of a reply that begins with the mark of a format.
+pub(super) struct Section {
+    /// Its bytes.
+    pub length: usize,
+    /// Its calls, or why they cannot be read: either all of them can be, or none.
+    pub calls: Result<Vec<ParsedCall>, String>,
+    /// Whether the calls' own grammar says where it ends; then any mark in it is text. It does so where the reply is cut
+    /// off, too.
+    pub is_delimited: bool,
+}
+
 /// The calls of a reply, and its other text.
 #[derive(Default)]
 pub(super) struct Parsed {
-    /// The reply without its calls, if it has calls.
-    pub content: String,
+    /// The bytes of the reply that are not calls.
+    pub kept: Vec<Range<usize>>,
     pub calls: Vec<ParsedCall>,
     pub malformed: Vec<MalformedCall>,
-}
-
-impl Parsed {
-    /// A reply that consists of calls after `content`; either all of them can be parsed, or none.
-    pub fn all(content: &str, text: &str, calls: Result<Vec<ParsedCall>, String>) -> Self {
-        match calls {
-            Ok(calls) => Self { content: content.to_owned(), calls, malformed: Vec::new() },
-            Err(why) => {
-                Self { malformed: vec![MalformedCall { text: text.trim().to_owned(), why }], ..Self::default() }
-            }
-        }
-    }
 }
 
 /// Text that begins like a call but cannot be parsed.

@@ -27,10 +27,23 @@ impl Advantage {
             Self::Sample(advantage) => *advantage,
             Self::Tokens(all) => {
                 let masks = trajectories.iter().flat_map(|trajectory| &trajectory.loss_mask);
-                let learned = masks.zip(all.iter().flatten()).filter(|(learned, _)| **learned);
-                let (sum, count) = learned.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
-                sum / f64::max(count, 1.0)
+                mean(all.iter().flatten(), masks)
             }
         }
     }
+
+    /// The advantage of each of its trajectories: the mean over those of its tokens that are learned from.
+    pub fn means(&self, trajectories: &[ScoredTrajectory]) -> Vec<f64> {
+        match self {
+            Self::Sample(advantage) => vec![*advantage; trajectories.len()],
+            Self::Tokens(all) => all.iter().zip(trajectories).map(|(tokens, of)| mean(tokens, &of.loss_mask)).collect(),
+        }
+    }
+}
+
+/// The mean over the tokens that are learned from; 0 without any.
+fn mean<'a>(tokens: impl IntoIterator<Item = &'a f64>, loss_mask: impl IntoIterator<Item = &'a bool>) -> f64 {
+    let learned = tokens.into_iter().zip(loss_mask).filter(|(_, learned)| **learned);
+    let (sum, count) = learned.fold((0.0, 0.0), |(sum, count), (value, _)| (sum + value, count + 1.0));
+    sum / f64::max(count, 1.0)
 }

@@ -214,7 +214,8 @@ fn an_advantage_is_one_of_each_token() {
     let tokens = Advantage::Tokens(vec![vec![1.0, 2.0], vec![6.0]]);
     assert_eq!((tokens.of_trajectory(0, 2), tokens.of_trajectory(1, 1)), (vec![1.0, 2.0], vec![6.0]));
     let trajectory = |mask: &[bool]| ScoredTrajectory { loss_mask: mask.to_vec(), ..Default::default() };
-    assert_eq!(tokens.mean(&[trajectory(&[false, true]), trajectory(ONE)]), 4.0);
+    let trajectories = [trajectory(&[false, true]), trajectory(ONE)];
+    assert_eq!((tokens.mean(&trajectories), tokens.means(&trajectories)), (4.0, vec![2.0, 6.0]));
 }
 
 #[test]

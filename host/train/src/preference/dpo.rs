@@ -1,13 +1,13 @@
 //! Direct preference optimisation (Rafailov et al., "Direct preference optimization: your language model is secretly a
 //! reward model", 2023): a policy learns pairs of responses without a reward model.
 
-use super::pair_statistics::{PairStats, add_mean, pair_sums};
+use super::pair_statistics::{PairStats, pair_sums};
 use super::reward_model::tokens;
 use crate::batch::{Columns, MicroBatch, pair_micro_batches};
 use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use crate::sft::SftRow;
-use crate::statistics::ChunkSums;
+use crate::statistics::{ChunkSums, Reduction};
 use crate::trainer::{Trainer, frozen_hidden, frozen_logprobs};
 use gavel_policy::Model;
 use gavel_torch::head::Beside;
@@ -95,7 +95,7 @@ impl Trainer {
             Ok(vec![learned.sums])
         })?;
         let grad_norm = Some(self.finish(statistics.loss(), lr)?);
-        Ok(PairStats { statistics, grad_norm, tokens })
+        Ok(PairStats::new(statistics, total, grad_norm, tokens))
     }
 
     /// The same numbers for held-out pairs, from which nothing is learned.
@@ -115,7 +115,7 @@ impl Trainer {
         let statistics = self.measured(&batches, |batch| {
             Ok(learn_from(&logps(model, batch)?, &logps(reference, batch)?, config, total)?.sums)
         })?;
-        Ok(PairStats { statistics, grad_norm: None, tokens })
+        Ok(PairStats::new(statistics, total, None, tokens))
     }
 
     fn batches_of_responses(&self, model: &Model, pairs: &[ResponsePair]) -> Result<Vec<MicroBatch>> {
@@ -167,9 +167,9 @@ fn learn_from(policy: &Logps, reference: &Logps, config: &DpoConfig, total: usiz
     let derivatives = Vec::<f64>::try_from(logps.f_grad()?.f_flatten(0, 1)?)?;
     let weights = policy.0.keys().copied().zip(derivatives).collect();
     let (rewards, logps) = (rewards.f_detach()?, logps.f_detach()?);
-    let mut sums = pair_sums(&loss, &rewards.f_select(1, 0)?, &rewards.f_select(1, 1)?, total)?;
-    add_mean(&mut sums, "logps/chosen", &logps.f_select(1, 0)?, total)?;
-    add_mean(&mut sums, "logps/rejected", &logps.f_select(1, 1)?, total)?;
+    let mut sums = pair_sums(&loss, &rewards.f_select(1, 0)?, &rewards.f_select(1, 1)?)?;
+    sums.add("logps/chosen", Reduction::Sum, &logps.f_select(1, 0)?)?;
+    sums.add("logps/rejected", Reduction::Sum, &logps.f_select(1, 1)?)?;
     Ok(Learned { weights, sums })
 }
 

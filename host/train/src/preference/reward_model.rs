@@ -6,7 +6,7 @@ use crate::batch::{Columns, MicroBatch, Sequence, pair_micro_batches};
 use crate::error::{Result, TrainError};
 use crate::statistics::ChunkSums;
 use crate::trainer::{Trainer, frozen_hidden};
-use gavel_policy::Model;
+use gavel_policy::{Model, score_place};
 use gavel_torch::scalar::ScalarOperations;
 use tch::Tensor;
 
@@ -47,11 +47,14 @@ impl ScoredRow {
 }
 
 impl ConversationPair {
-    fn rows(&self, index: usize) -> Result<[ScoredRow; 2]> {
+    fn rows(&self, index: usize, pad: Option<u32>) -> Result<[ScoredRow; 2]> {
         let Self { chosen, rejected, margin } = self;
-        if chosen.is_empty() || rejected.is_empty() {
+        // Tokens after the score do not change it.
+        let read = |conversation: &'_ Vec<u32>| score_place(conversation, pad).map(|place| place + 1);
+        let (Some(of_chosen), Some(of_rejected)) = (read(chosen), read(rejected)) else {
             return Err(TrainError::Row { index, what: "has an empty conversation".into() });
-        }
+        };
+        let (chosen, rejected) = (&chosen[..of_chosen], &rejected[..of_rejected]);
         if !margin.is_finite() {
             return Err(TrainError::Row { index, what: format!("has the margin {margin}") });
         }
@@ -62,7 +65,8 @@ impl ConversationPair {
 
 impl Trainer {
     /// One optimiser step of the reward model `model`, a classifier with one label, with the learning rate `lr`. The
-    /// loss is the mean over `pairs`. The common beginning of a pair is computed once.
+    /// loss is the mean over `pairs`. The common beginning of a pair is computed once. Scores are read where
+    /// `transformers` reads them: at the last token that is not the model's padding.
     ///
     /// # Errors
     /// A pair is malformed, there is none, or the loss or its gradient is not finite. The parameters are then
@@ -82,7 +86,7 @@ impl Trainer {
             Ok(vec![sums])
         })?;
         let grad_norm = Some(self.finish(statistics.loss(), lr)?);
-        Ok(PairStats { statistics, grad_norm, tokens })
+        Ok(PairStats::new(statistics, total, grad_norm, tokens))
     }
 
     /// The same numbers for held-out pairs, from which nothing is learned.
@@ -101,11 +105,12 @@ impl Trainer {
         let statistics = self.measured(&batches, |batch| {
             Ok(batch_loss(model, &frozen_hidden(model, batch)?, batch, pairs, total, config)?.1)
         })?;
-        Ok(PairStats { statistics, grad_norm: None, tokens })
+        Ok(PairStats::new(statistics, total, None, tokens))
     }
 
     fn batches_of_conversations(&self, model: &Model, pairs: &[ConversationPair]) -> Result<Vec<MicroBatch>> {
-        let rows = pairs.iter().enumerate().map(|(index, pair)| pair.rows(index)).collect::<Result<Vec<_>>>()?;
+        let pad = model.config().pad_token_id;
+        let rows = pairs.iter().enumerate().map(|(index, pair)| pair.rows(index, pad)).collect::<Result<Vec<_>>>()?;
         let sequences: Vec<_> = rows.iter().flatten().map(ScoredRow::sequence).collect();
         pair_micro_batches(&sequences, self.max_tokens, model)
     }
@@ -134,7 +139,7 @@ fn batch_loss(
     let side = |values: &Tensor, side: i64| values.f_view([-1, 2])?.f_select(1, side);
     let (chosen, rejected) = (side(&scores, 0)?, side(&scores, 1)?);
     let loss = config.loss(&chosen, &rejected, &side(&margins, 0)?)?.f_sum(None)?.try_div(total as f64)?;
-    let sums = pair_sums(&loss, &chosen, &rejected, total)?;
+    let sums = pair_sums(&loss, &chosen, &rejected)?;
     Ok((loss, sums))
 }
 

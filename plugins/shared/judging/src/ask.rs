@@ -1,5 +1,6 @@
 //! Asks the model until it gives a verdict.
 
+use crate::format::is_open;
 use gavel_sdk::chat::{self, Error, Request};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct Model {
     pub retries: u32,
     /// Further fields of each request.
     pub options: Map<String, Value>,
+    /// The `response_format` of each request, unless the options determine the form of the reply.
+    pub format: Option<Value>,
 }
 
 /// A verdict and its reply.
@@ -72,17 +75,21 @@ pub fn ask<T: Clone>(
     ask_with(model, prompts, reminder, parse, send)
 }
 
+/// Why a reply ended before its end: its last word may be the `1` of a `10`.
+const CUT: [&str; 4] = ["length", "max_tokens", "content_filter", "abort"];
+
 /// A reply of the model.
 #[derive(Debug, Clone)]
 struct Reply {
     text: String,
-    /// Whether the token limit cut it off.
+    /// Whether it was cut off, as by the token limit.
     cut: bool,
 }
 
 impl From<chat::Reply> for Reply {
     fn from(reply: chat::Reply) -> Self {
-        Self { text: reply.text(), cut: reply.finish_reason().as_deref() == Some("length") }
+        let reason = reply.finish_reason();
+        Self { text: reply.text(), cut: reason.is_some_and(|reason| CUT.contains(&reason.as_str())) }
     }
 }
 
@@ -140,17 +147,19 @@ fn request(model: &Model, prompt: &str, turns: &Turns, reminder: &str) -> Reques
     for reply in turns {
         request = request.assistant(reply).user(reminder);
     }
+    let format = model.format.iter().filter(|_| is_open(&model.options));
+    let request = format.fold(request, |request, format| request.option("response_format", format.clone()));
     model.options.iter().fold(request, |request, (name, value)| request.option(name, value.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::score;
+    use crate::score::score;
     use std::cell::RefCell;
 
     fn asked(retries: u32, rounds: &[&[Result<&str, Error>]]) -> (Vec<Result<f64, Missing>>, Vec<usize>) {
-        let model = Model { endpoint: "judge".into(), system: None, retries, options: Map::new() };
+        let model = Model { endpoint: "judge".into(), system: None, retries, options: Map::new(), format: None };
         let prompts: Vec<String> = rounds[0].iter().map(|_| "?".to_owned()).collect();
         let sizes = RefCell::new(Vec::new());
         let send = |requests: Vec<Request>| {

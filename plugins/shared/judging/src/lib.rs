@@ -1,13 +1,25 @@
 //! Asks a language model for verdicts and reads its replies; shared by several standard plugins.
 
+mod answers;
 mod ask;
+mod better;
 mod claim;
-mod ending_object;
-mod parse;
+mod format;
+mod object;
 mod prompt;
+mod quotation;
+mod scale;
+mod score;
+mod verdict;
 mod verdicts;
 
+#[cfg(test)]
+mod replies;
+
+pub use answers::answers;
 pub use ask::{Given, Missing, Model, ask, cut};
-pub use parse::{Better, answers, better, score};
+pub use better::{Better, better};
+pub use format::{format, score_format};
 pub use prompt::{Name, Task, Template, conversation, needed, optional};
+pub use score::score;
 pub use verdicts::verdicts;

@@ -5,6 +5,7 @@ use crate::build::Step;
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::manifest::Project;
+use crate::rust_flags::{path_flags, renamed};
 use crate::tool::{self, Tool};
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -82,32 +83,13 @@ fn compile(project: &Project) -> Result<Compiled, Error> {
 /// give the same component in any folder. Crates in the plugin's workspace are
 /// compiled by relative paths.
 fn remap(cargo: &mut Command, root: &Path) {
-    let home = |variable: &str, default: &str| {
-        let set = std::env::var_os(variable).map(PathBuf::from);
-        set.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(default)))
-    };
-    let folders = [
-        target(root).map(|folder| (folder, "/target")),
-        home("CARGO_HOME", ".cargo").map(|folder| (folder, "/cargo")),
-        home("RUSTUP_HOME", ".rustup").map(|folder| (folder, "/rustup")),
-    ];
-    // Cargo splits this form at 0x1f, so that spaces in a folder's name are kept. This form replaces RUSTFLAGS, so the
-    // flags of RUSTFLAGS come first.
+    // This form replaces RUSTFLAGS, so the flags of RUSTFLAGS come first.
     let mut flags: Vec<OsString> = match std::env::var_os("CARGO_ENCODED_RUSTFLAGS") {
         Some(flags) if !flags.is_empty() => vec![flags],
         _ => std::env::var("RUSTFLAGS").unwrap_or_default().split_whitespace().map(OsString::from).collect(),
     };
-    flags.extend(folders.into_iter().flatten().map(|(folder, name)| renamed(&folder, name)));
+    flags.push(path_flags(target(root).map(|folder| (folder, "/target"))));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(std::ffi::OsStr::new("\u{1f}")));
-}
-
-/// The flag that replaces `folder` by `name`.
-fn renamed(folder: &Path, name: &str) -> OsString {
-    let mut flag = OsString::from("--remap-path-prefix=");
-    flag.push(folder);
-    flag.push("=");
-    flag.push(name);
-    flag
 }
 
 /// Cargo's target folder for the crate in `root`. `None` if cargo cannot read

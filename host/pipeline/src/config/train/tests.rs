@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::rl_table;
-use gavel_train::{RolloutIs, RolloutRs};
+use gavel_train::{OptimizerConfig, RolloutIs, RolloutRs};
 
 fn completed(text: &str, max_staleness: u64) -> RlTable {
     let mut table = rl_table(text);
@@ -83,7 +83,8 @@ fn a_teacher_is_another_model_and_filters_nothing() {
 
 #[test]
 fn a_critic_is_for_gae_and_there_by_itself() {
-    assert_eq!(completed("algorithm = 'gae'", 0).critic, Some(CriticTable::default()));
+    let plain = CriticTable { optimizer: OptimizerConfig::default().into(), ..CriticTable::default() };
+    assert_eq!(completed("algorithm = 'gae'", 0).critic, Some(plain));
     assert_eq!(completed("", 0).critic, None);
     let error = |text: &str| {
         let mut table = rl_table(text);
@@ -103,6 +104,24 @@ fn a_critic_is_for_gae_and_there_by_itself() {
         let found = error(&format!("algorithm = 'gae'\ncritic = {{ {critic} }}"));
         assert!(found.starts_with(says), "{found}");
     }
+}
+
+#[test]
+fn a_critic_has_the_optimiser_of_the_policy_but_for_the_keys_of_its_own() {
+    let optimizer = |text: &str| {
+        let table = completed(&format!("algorithm = 'gae'\n{text}"), 0);
+        let written: toml::Table = toml::to_string(&table).unwrap().parse().unwrap();
+        // The file of a run has all of them.
+        let optimizer: OptimizerConfig = written["critic"]["optimizer"].clone().try_into().unwrap();
+        assert_eq!(table.critic.unwrap().optimizer, optimizer.into(), "{text}");
+        optimizer
+    };
+    let policy = OptimizerConfig { betas: [0.8, 0.9], max_grad_norm: 0.25, ..OptimizerConfig::default() };
+    let text = "optimizer = { betas = [0.8, 0.9], max_grad_norm = 0.25 }";
+    assert_eq!(optimizer(text), policy);
+    let own = OptimizerConfig { max_grad_norm: 2.0, weight_decay: 0.0, ..policy };
+    assert_eq!(optimizer(&format!("{text}\ncritic.optimizer = {{ max_grad_norm = 2.0, weight_decay = 0.0 }}")), own);
+    assert_eq!(optimizer("critic.optimizer.eps = 1e-6"), OptimizerConfig { eps: 1e-6, ..OptimizerConfig::default() });
 }
 
 #[test]

@@ -100,6 +100,8 @@ fn it_starts_at_the_reference_and_learns_to_prefer_what_is_chosen() {
     let config = DpoConfig::default();
     let first = trainer.dpo_step(&model, &reference, &pairs(), &config, 1e-2).unwrap();
     assert!((number(&first, "loss") - 2f64.ln()).abs() < 1e-6 && number(&first, "margin").abs() < 1e-5, "{first:?}");
+    let before = trainer.dpo_stats(&reference, &reference, &pairs(), &config).unwrap();
+    assert_eq!((number(&before, "accuracy"), number(&before, "margin")), (0.5, 0.0));
     let last = (0..40).map(|_| trainer.dpo_step(&model, &reference, &pairs(), &config, 1e-2).unwrap()).last().unwrap();
     assert!(number(&last, "accuracy") == 1.0 && number(&last, "loss") < 0.4, "{last:?}");
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{BARE, last_gradients, tiny_classifier, tokens};
 use crate::{OptimizerConfig, Trainer};
+use gavel_policy::{Device, Kind, ModelConfig};
 
 const CENTRED: BradleyTerryConfig = BradleyTerryConfig { center_rewards_coefficient: 0.1 };
 
@@ -55,6 +56,30 @@ fn the_numbers_are_those_of_conversations_scored_alone() {
     assert!((0.2..0.9).contains(&number(&step, "accuracy")), "the pairs are not told apart: {step:?}");
     // The beginning of a pair is read once, and its last pair is 4 and 1 tokens.
     assert_eq!((step.tokens, held_out.tokens), (3 + 7 + 1 + 8 + 6 + 3 + 2 + 9 + 4 + 1, step.tokens));
+}
+
+#[test]
+fn a_score_is_read_before_tokens_that_are_the_padding() {
+    let pad = 12;
+    let sizes = ModelConfig { pad_token_id: Some(pad), ..tiny_classifier(1).config().clone() };
+    let model = Model::random(sizes, 1, Device::Cpu).unwrap().to_kind(Kind::Double).unwrap();
+    let padded = |conversation: &[u32], count: usize| [conversation, &vec![pad; count]].concat();
+    let ends_with_pad: Vec<_> = pairs()
+        .into_iter()
+        .zip(0..)
+        .map(|(pair, count)| ConversationPair {
+            chosen: padded(&pair.chosen, count),
+            rejected: padded(&pair.rejected, 4 - count),
+            ..pair
+        })
+        .collect();
+    let trainer = Trainer::new(&model, BARE, 1000).unwrap();
+    let stats = |pairs: &[ConversationPair]| trainer.reward_model_stats(&model, pairs, &CENTRED).unwrap();
+    assert_eq!(stats(&ends_with_pad), stats(&pairs()));
+    // Inside a conversation it is a token like others.
+    let inside = ConversationPair { chosen: vec![3, pad, 4], ..pairs()[0].clone() };
+    let without = ConversationPair { chosen: vec![3, 4], ..inside.clone() };
+    assert_ne!(number(&stats(&[inside]), "rewards/chosen"), number(&stats(&[without]), "rewards/chosen"));
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! The JSON objects of a reply.
+
+use crate::claim::Form;
+use crate::quotation::is_end;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
+use std::ops::Range;
+
+/// Braces at which an object may begin; a reply with more has no objects.
+const BRACES: usize = 256;
+
+/// The fields of an object, in their order; a name may occur twice.
+pub(crate) struct Object(Vec<(String, Value)>);
+
+/// An object, and where it stands.
+pub(crate) struct Found {
+    pub(crate) object: Object,
+    pub(crate) at: Range<usize>,
+}
+
+/// All objects of a text that are in no other, from the first.
+pub(crate) fn objects(text: &str) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    for (at, _) in text.match_indices('{').take(BRACES) {
+        if found.last().is_some_and(|last| at < last.at.end) {
+            continue;
+        }
+        let mut objects = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Object>();
+        if let Some(Ok(object)) = objects.next() {
+            found.push(Found { object, at: at..at + objects.byte_offset() });
+        }
+    }
+    found
+}
+
+/// Whether a text is JSON from its beginning, whole or not: then nothing in it is a sentence.
+pub(crate) fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
+    let text = text.trim_start();
+    let inside = text.trim_start_matches(['{', '[']).trim_start();
+    text.starts_with('{') && inside.starts_with(['"', '}'])
+}
+
+impl Object {
+    /// What it states, if it has fields of this form: `"score": 7`, `"Final score": "7/10"`. `Some(None)` if it has
+    /// several that differ, or one that is not a verdict.
+    pub(crate) fn verdict<T: Copy + PartialEq>(&self, form: &Form<T>) -> Option<Option<T>> {
+        let mut verdicts = self.0.iter().filter(|(name, _)| is_meant(name, form.labels)).map(|(_, value)| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                _ => return None,
+            };
+            let (verdict, after) = (form.read)(text.trim(), None)?;
+            is_end(after).then_some(verdict)
+        });
+        let first = verdicts.next()?;
+        let is_one =
+            verdicts.all(|other| other == first) && !self.0.iter().any(|(name, value)| form.unsettles(name, value));
+        Some(first.filter(|_| is_one))
+    }
+
+    /// The values of the fields with this name.
+    pub(crate) fn get<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value)
+    }
+}
+
+fn is_meant(name: &str, labels: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = ["final", "overall"].iter().find_map(|word| name.strip_prefix(word)).unwrap_or(&name);
+    labels.contains(&name.trim_matches(['_', ' ', '-']))
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object, M::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Object(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}

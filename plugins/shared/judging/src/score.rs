@@ -1,0 +1,107 @@
+//! Reads the score of a reply.
+
+use crate::claim::Form;
+use crate::quotation::said;
+use crate::scale::{ASKED, after_number, named, names_another, number};
+use crate::verdict::verdict;
+
+/// A number on its scale.
+#[derive(Debug, Clone, Copy)]
+struct Grade {
+    /// From 0 to 1.
+    share: f64,
+    /// Whether the scale stands beside the number.
+    has_scale: bool,
+}
+
+impl PartialEq for Grade {
+    fn eq(&self, other: &Self) -> bool {
+        // 7.3/10 and 73/100 differ by rounding.
+        (self.share - other.share).abs() < 1e-9
+    }
+}
+
+const SCORE: Form<Grade> = Form {
+    labels: &["score", "rating", "grade"],
+    weak_labels: &["overall", "points", "verdict"],
+    read: grade,
+    is_plain: |text| is_out_of_asked(text) || text.starts_with("\\boxed") || text.starts_with("$\\boxed"),
+    unsettles: |name, value| {
+        let name = name.to_ascii_lowercase();
+        let is_scale = ["scale", "max", "out_of", "range"].iter().any(|word| name.contains(word));
+        let top = value.as_f64().or_else(|| value.as_str().and_then(|text| text.trim().parse().ok().or(named(text))));
+        is_scale && top != Some(ASKED)
+    },
+    may_differ,
+};
+
+/// Texts in brackets behind a label that name no scale.
+const NO_SCALE: &[&str] = &["", "final", "overall", "total"];
+
+/// The score of a reply, as a share of its scale: that from 0 to 10, unless it names another.
+pub fn score(reply: &str) -> Option<f64> {
+    let grade = verdict(reply, &SCORE)?;
+    let is_sure = grade.has_scale || !said(reply).is_some_and(|text| names_another(&text));
+    is_sure.then_some(grade.share)
+}
+
+/// The number that a text begins with, and the rest: `7`, `7.5`, `7/10`, `4 out of 5`, `[[7]]`, `\boxed{7}`, `70 %`.
+/// `None` if it names two scales that differ, is beyond its scale, or is below 1 without a scale: it may be meant from 0
+/// to 1.
+fn grade<'a>(text: &'a str, label_scale: Option<&str>) -> Option<(Grade, &'a str)> {
+    let of_label = match label_scale.map(str::trim) {
+        None => None,
+        Some(words) if NO_SCALE.contains(&words.to_ascii_lowercase().as_str()) => None,
+        Some(words) => Some(named(words)?),
+    };
+    let (text, close) = opened(text);
+    let (value, rest) = number(text)?;
+    let (inner, rest) = after_number(rest.strip_prefix(close).unwrap_or(rest))?;
+    let (outer, rest) = after_number(rest.strip_prefix(close).unwrap_or(rest).trim_start_matches("**"))?;
+    let mut scales = [of_label, inner, outer].into_iter().flatten();
+    let scale = scales.next();
+    let is_one = scales.all(|other| Some(other) == scale);
+    let top = scale.unwrap_or(ASKED);
+    let is_on_scale = (0.0..=top).contains(&value) && !(scale.is_none() && value > 0.0 && value < 1.0);
+    (is_one && is_on_scale).then_some((Grade { share: value / top, has_scale: scale.is_some() }, rest))
+}
+
+/// A text without the bracket or bold type at its beginning, and the closing one.
+pub(crate) fn opened(text: &str) -> (&str, &'static str) {
+    let text = text.trim_start_matches(['$', ' ']);
+    let brackets = [("[[", "]]"), ("[", "]"), ("\\boxed{", "}"), ("**", "**")];
+    brackets.into_iter().find_map(|(open, close)| Some((text.strip_prefix(open)?, close))).unwrap_or((text, ""))
+}
+
+/// Whether a text begins with a number out of 10.
+fn is_out_of_asked(text: &str) -> bool {
+    let (text, close) = opened(text);
+    let scale = number(text).and_then(|(_, rest)| after_number(rest.strip_prefix(close).unwrap_or(rest)));
+    scale.is_some_and(|(scale, _)| scale == Some(ASKED))
+}
+
+/// Whether a text has a number that may be another score: on a scale, or neither followed by a word nor an item's
+/// number.
+fn may_differ(text: &str, grade: Grade) -> bool {
+    let is_item = |at: usize| {
+        let rest = text[at..].trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_first = text[..at].trim_end_matches([' ', '*', '#']).chars().next_back().is_none_or(|c| c == '\n');
+        is_first
+            && rest
+                .strip_prefix(['.', ')'])
+                .is_some_and(|rest| rest.trim_start_matches([' ', '*']).starts_with(char::is_alphabetic))
+    };
+    let starts = text.char_indices().filter(|(at, c)| {
+        let before = text[..*at].chars().next_back();
+        c.is_ascii_digit() && !before.is_some_and(|c| c.is_alphanumeric() || c == '.') && !is_item(*at)
+    });
+    starts.filter_map(|(at, _)| number(&text[at..])).any(|(value, rest)| match after_number(rest) {
+        Some((Some(top), _)) => Grade { share: value / top, has_scale: true } != grade,
+        Some((None, rest)) => {
+            let rest = rest.trim_start();
+            let is_counting = rest.starts_with(char::is_alphabetic);
+            !is_counting && Grade { share: value / ASKED, has_scale: false } != grade
+        }
+        None => true,
+    })
+}

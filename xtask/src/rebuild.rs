@@ -1,0 +1,65 @@
+//! `cargo xtask rebuild`: builds some standard plugins a second time, differently, and compares.
+
+use crate::command::Call;
+use crate::failure::{Failure, Result};
+use crate::setup::{GUEST_TARGET, cannot};
+use crate::{cache, guests, rust_plugins, setup, ui};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// Between them, they use the SDK and regular expressions, and two versions of one crate.
+const PLUGINS: [&str; 3] = ["exact-answer", "multiple-choice", "search"];
+
+/// Builds them here, and again in another folder, from nothing, in another order and one unit at a time.
+pub fn check(root: &Path) -> Result<()> {
+    setup::guest_target()?;
+    guests::build_plugins(root, &PLUGINS)?;
+    let copy = std::env::temp_dir().join(format!("gavel-rebuild-{}", std::process::id()));
+    let differing = ui::step("plugins built again", || {
+        cache::remove(&copy)?;
+        copy_sources(root, &copy)?;
+        let differing = differing(root, &copy);
+        cache::remove(&copy)?;
+        let found = differing?;
+        let said = format!("{} of {} are the same", PLUGINS.len() - found.len(), PLUGINS.len());
+        Ok((found, said))
+    })?;
+    match differing.as_slice() {
+        [] => Ok(()),
+        names => Err(Failure::new(format!("a second build gives other bytes: {}", names.join(", "))).hint(
+            "compare both components, such as with `wasm-tools print`; a path or a hash in a symbol's name differs",
+        )),
+    }
+}
+
+fn differing(root: &Path, copy: &Path) -> Result<Vec<&'static str>> {
+    let target = copy.join("other-target");
+    let read = |path: PathBuf| fs::read(&path).map_err(|error| cannot("read", &path, &error));
+    let mut found = Vec::new();
+    for name in PLUGINS.into_iter().rev() {
+        rust_plugins::compile(copy, name, &target, &["--jobs", "1"])?;
+        let again = target.join(GUEST_TARGET).join("release").join(format!("{}.wasm", name.replace('-', "_")));
+        if read(again)? != read(root.join("target/plugins").join(format!("{name}.wasm")))? {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// Copies the files of the plugins and of the SDK that git knows or does not ignore.
+fn copy_sources(root: &Path, copy: &Path) -> Result<()> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "plugins", "sdk/rust"];
+    let files = Call::new("git", arguments).within(root).read("cannot list the sources of the plugins")?;
+    for file in files.lines() {
+        let (from, to) = (root.join(file), copy.join(file));
+        let folder = to.parent().unwrap_or(copy);
+        fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+        match fs::read_link(&from) {
+            Ok(target) => symlink(target, &to),
+            Err(_) => fs::copy(&from, &to).map(drop),
+        }
+        .map_err(|error| cannot("copy", &from, &error))?;
+    }
+    Ok(())
+}
