@@ -1,10 +1,12 @@
 //! `gavel doctor`
 
+mod finding;
 mod release;
 
 use crate::terminal::outln;
 use anyhow::Result;
 use clap::Args;
+use finding::Finding;
 use gavel_plugin::{Sandbox, SandboxConfig, component_cache};
 use gavel_project::Language;
 use std::num::NonZeroUsize;
@@ -18,18 +20,6 @@ use std::process::ExitCode;
     after_help = "Example:\n  gavel doctor\n\nExit status: 0 plugins can be run, whatever else is missing; 1 they cannot."
 )]
 pub struct DoctorArgs;
-
-/// The result of a check.
-enum Finding {
-    /// It is there: where, or how much of it.
-    Ok(String),
-    /// It is not there: why, and what to do.
-    Missing(String, String),
-    /// It is not what it should be: why, and what to do.
-    Changed(String, String),
-    /// Without it nothing works: why, and what to do.
-    Broken(String, String),
-}
 
 pub fn run(_: DoctorArgs) -> Result<ExitCode> {
     let mut is_broken = false;

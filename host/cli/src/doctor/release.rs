@@ -1,6 +1,6 @@
 //! Whether the plugins of a release archive are the released ones.
 
-use super::Finding;
+use super::finding::Finding;
 use gavel_runs::is_component;
 use std::path::Path;
 

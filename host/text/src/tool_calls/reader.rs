@@ -1,8 +1,9 @@
 //! Takes a reply apart from left to right. A mark counts only outside of calls: within an argument it is text.
 
+use super::format::ToolCallFormat;
 use super::llama::Unmarked;
 use super::parsed::{MalformedCall, Parsed, Section};
-use super::{ToolCallFormat, hermes, llama, mistral, xml};
+use super::{hermes, llama, mistral, xml};
 use serde_json::Value;
 use std::ops::Range;
 
