@@ -61,7 +61,9 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
         "random" => |outcome| matches!(outcome, Scored(score) if score.value == 4_999_950_000.0),
         "probe" => |outcome| matches!(outcome, Scored(_)),
         "loops" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
-        "gullible" | "sleepy" | "stateful" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
+        "gullible" | "sleepy" | "stateful" | "unsure" => {
+            |outcome| matches!(outcome, Scored(score) if score.value == 1.0)
+        }
         _ => return None,
     })
 }
