@@ -160,7 +160,12 @@ fn act(settings: &[&str]) -> Vec<String> {
 #[test]
 fn what_waits_for_a_tool_is_told_and_charged_to_it() {
     let project = acting(&json!({"act": "converse", "call": {"name": "loop", "arguments": {}}}));
-    let settings = ["schedule.watchdog=1s", "model.init.max_position_embeddings=2048", "rollout.max_tokens=500"];
+    let settings = [
+        "schedule.watchdog=1s",
+        "model.init.max_position_embeddings=2048",
+        "rollout.max_tokens=500",
+        "agent.on_tool_failure={out-of-budget=\"answer\"}",
+    ];
     let output = project.run(&act(&settings).iter().map(String::as_str).collect::<Vec<_>>());
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
