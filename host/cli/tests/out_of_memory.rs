@@ -35,7 +35,7 @@ fn limited(project: &Project, bytes: u64, args: &[&str]) -> Output {
 #[test]
 fn a_micro_batch_that_does_not_fit_is_named_with_its_setting() {
     let project = large();
-    let output = limited(&project, 1500 << 20, &["sft", "-c", "sft.toml"]);
+    let output = limited(&project, 800 << 20, &["sft", "-c", "sft.toml"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(said.contains("step 1: out of memory in training, while a micro-batch of "), "{said}");
