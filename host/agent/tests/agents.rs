@@ -16,7 +16,7 @@ use std::time::Duration;
 
 fn agent(path: PathBuf, params: Value) -> PluginSpec {
     let limits = Limits {
-        deadline: Duration::from_secs(2),
+        deadline: Duration::from_secs(60),
         cpu: Duration::from_millis(500),
         memory: 16 << 20,
         ..Limits::default()
@@ -261,6 +261,7 @@ fn an_agent_that_misbehaves_costs_its_own_sample() {
         let mut path = agent(built("guests/acts.wasm"), json!({}));
         if name == "sleep" {
             path.grants.clock = gavel_plugin::ClockGrant::Real;
+            path.limits.deadline = Duration::from_secs(2);
         }
         let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));
         let row = json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": name}}});
@@ -280,8 +281,6 @@ fn agents_and_their_tools_do_not_wait_for_each_others_threads() {
     let short = Limits { cpu: Duration::from_millis(20), memory: 16 << 20, ..Limits::default() };
     let (agent_spec, tool) = (agent(built("guests/acts.wasm"), json!({})), PluginSpec { limits: short, ..toolbox() });
     let answers = sandbox.handle().block_on(async {
-        let agent_spec =
-            PluginSpec { limits: Limits { deadline: Duration::from_secs(60), ..agent_spec.limits }, ..agent_spec };
         let agent = Arc::new(Agent::load(&sandbox, agent_spec).await.unwrap());
         let set = Arc::new(ToolSet::load(&sandbox, vec![tool.into()]).await.unwrap());
         // More than all threads of both lanes take at once.
