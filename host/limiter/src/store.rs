@@ -29,7 +29,7 @@ struct Folder {
     /// The number of this process among those of the folder.
     id: u32,
     /// Locked as long as this process lives.
-    _alive: File,
+    alive: File,
 }
 
 /// Opens a file to lock, and creates it if it is missing. The lock ends when the file is closed.
@@ -45,13 +45,20 @@ fn write(mut file: File, state: &State) -> io::Result<()> {
     file.write_all(&text)
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is being started has it open until its program begins.
+        let _ = self.alive.unlock();
+    }
+}
+
 impl Folder {
     fn open(path: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         for id in 1..=MOST {
             let alive = lock_file(&path.join(format!("{id}.lock")))?;
             if alive.try_lock().is_ok() {
-                return Ok(Self { path: path.to_owned(), id, _alive: alive });
+                return Ok(Self { path: path.to_owned(), id, alive });
             }
         }
         Err(io::Error::other(format!("{MOST} processes share it already")))

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Held while this process writes into a run's folder.
 pub(crate) struct RunLock {
-    _file: File,
+    file: File,
 }
 
 impl RunLock {
@@ -40,7 +40,14 @@ impl RunLock {
         }
         let text = serde_json::to_vec(&Holder::this_process()).map_err(|error| io(error.into()))?;
         file.set_len(0).and_then(|()| file.write_all(&text)).map_err(io)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is being started has it open until its program begins.
+        let _ = self.file.unlock();
     }
 }
 

@@ -107,12 +107,21 @@ fn build_at<'a>(
 
 /// Allows one build of a project at a time, as builds write the same files. The
 /// lock ends with the process that holds it.
-fn lock(folder: &Path, told: &mut dyn FnMut(Step<'_>)) -> Result<File, Error> {
+struct BuildLock(File);
+
+impl Drop for BuildLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is being started has it open until its program begins.
+        let _ = self.0.unlock();
+    }
+}
+
+fn lock(folder: &Path, told: &mut dyn FnMut(Step<'_>)) -> Result<BuildLock, Error> {
     let path = folder.join("lock");
     let file = File::create(&path).map_err(Error::file("write", &path))?;
     if file.try_lock().is_err() {
         told(Step::Waiting);
         file.lock().map_err(Error::file("lock", &path))?;
     }
-    Ok(file)
+    Ok(BuildLock(file))
 }
