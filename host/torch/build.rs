@@ -52,6 +52,8 @@ fn shim(include: &Path) -> cc::Build {
         .std("c++17")
         // libtorch's headers warn about themselves.
         .warnings(false)
+        // Symbols of libtorch's templates would double the time of this build.
+        .debug(false)
         .include(include)
         .include(include.join("torch/csrc/api/include"))
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
