@@ -38,11 +38,19 @@ pub fn build(root: &Path) -> Result<()> {
 /// the programs.
 pub fn build_shipped(root: &Path) -> Result<Vec<String>> {
     let folder = root.join(SHIPPED);
-    let mut names = rust_plugins::build(root, &folder)?;
     let environment = python::environment()?;
-    let programs = programs::build(root, &environment, &folder)?;
+    // Either alone leaves cores idle.
+    let (rust, python) = std::thread::scope(|scope| {
+        let python = scope.spawn(|| {
+            let programs = programs::build(root, &environment, &folder)?;
+            Ok((programs, python_plugins::build(root, &environment, &folder)?))
+        });
+        let rust = rust_plugins::build(root, &folder);
+        (rust, python.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let (mut names, (programs, mut plugins)) = (rust?, python?);
     names.extend(programs.iter().cloned());
-    names.append(&mut python_plugins::build(root, &environment, &folder)?);
+    names.append(&mut plugins);
     remove_others(&names, &folder)?;
     Ok(programs.into_iter().collect())
 }

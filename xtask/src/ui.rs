@@ -4,7 +4,11 @@
 use crate::failure::{Failure, Result};
 use std::fmt;
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The step whose title is printed and whose outcome belongs in the same line. Steps of several threads may be under way.
+static OPEN: Mutex<Option<String>> = Mutex::new(None);
 
 /// Prints the title of a step, then its outcome in words and its time. Returns
 /// the step's value.
@@ -13,7 +17,7 @@ pub fn step<T>(title: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result
     let begun = Instant::now();
     let done = run();
     let found = done.as_ref().map_or("failed", |(_, found)| found);
-    eprintln!("{found} ({})", Seconds(begun.elapsed()));
+    end(title, &format!("{found} ({})", Seconds(begun.elapsed())));
     done.map(|(value, _)| value)
 }
 
@@ -21,16 +25,35 @@ pub fn step<T>(title: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result
 /// describes the step at its start; a separate line reports its end.
 pub fn loud_step<T>(title: &str, about: &str, run: impl FnOnce() -> Result<(T, String)>) -> Result<T> {
     start(title);
-    eprintln!("{about}");
+    end(title, about);
     let begun = Instant::now();
     let (value, found) = run()?;
-    start(title);
-    eprintln!("{found} ({})", Seconds(begun.elapsed()));
+    end(title, &format!("{found} ({})", Seconds(begun.elapsed())));
     Ok(value)
 }
 
+/// Begins a line with the title of a step.
 fn start(title: &str) {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if open.replace(title.to_owned()).is_some() {
+        eprintln!();
+    }
     eprint!("{} ", bold(&format!("{title}:")));
+}
+
+/// Ends the line of a step, or prints a line of its own if another one began meanwhile.
+fn end(title: &str, outcome: &str) {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    match open.take() {
+        Some(begun) if begun == title => {}
+        other => {
+            if other.is_some() {
+                eprintln!();
+            }
+            eprint!("{} ", bold(&format!("{title}:")));
+        }
+    }
+    eprintln!("{outcome}");
 }
 
 /// Prints a failure.
