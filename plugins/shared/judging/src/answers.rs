@@ -9,7 +9,7 @@ use serde_json::Value;
 /// `None` if a number has both or neither, or where an answer may be a quotation.
 pub fn answers(reply: &str, count: usize) -> Option<Vec<bool>> {
     let text = said(reply)?;
-    let found = objects(&text);
+    let found = objects(&text)?;
     let of_objects: Vec<_> = found.iter().filter_map(|each| of_object(&each.object, count)).collect();
     let Some(first) = of_objects.first() else {
         return if is_json(&text) { None } else { of_lines(&text, count) };

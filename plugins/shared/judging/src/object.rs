@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
 
-/// Braces at which an object may begin; a reply with more has no objects.
+/// Braces at which an object may begin, outside the objects before them; a reply with more has no verdict.
 const BRACES: usize = 256;
 
 /// The fields of an object, in their order; a name may occur twice.
@@ -20,19 +20,27 @@ pub(crate) struct Found {
     pub(crate) at: Range<usize>,
 }
 
-/// All objects of a text that are in no other, from the first.
-pub(crate) fn objects(text: &str) -> Vec<Found> {
+/// All objects of a text that are in no other, from the first. `None` if it has too many braces: an object behind them
+/// may be the verdict.
+pub(crate) fn objects(text: &str) -> Option<Vec<Found>> {
     let mut found: Vec<Found> = Vec::new();
-    for (at, _) in text.match_indices('{').take(BRACES) {
+    let mut braces = 0;
+    // `\\frac{1}{2}` begins no object.
+    let may_begin = |at: &usize| text[at + 1..].trim_start().starts_with(['"', '}']);
+    for at in text.match_indices('{').map(|(at, _)| at).filter(may_begin) {
         if found.last().is_some_and(|last| at < last.at.end) {
             continue;
+        }
+        braces += 1;
+        if braces > BRACES {
+            return None;
         }
         let mut objects = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Object>();
         if let Some(Ok(object)) = objects.next() {
             found.push(Found { object, at: at..at + objects.byte_offset() });
         }
     }
-    found
+    Some(found)
 }
 
 /// Whether a text is JSON from its beginning, whole or not: then nothing in it is a sentence.
@@ -96,5 +104,25 @@ impl<'de> Deserialize<'de> for Object {
         }
 
         deserializer.deserialize_map(Fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_too_many_braces_has_no_objects() {
+        let count =
+            |braces: &str, times: usize| objects(&(braces.repeat(times) + r#"{"score": 7}"#)).map(|found| found.len());
+        assert_eq!(count(r#"{"a" "#, BRACES - 1), Some(1));
+        assert_eq!(count(r#"{"a" "#, BRACES), None);
+        assert_eq!(count("{}", BRACES), None);
+        assert_eq!(count("\\frac{1}{2} ", 2 * BRACES), Some(1), "braces at which no object begins do not count");
+        assert_eq!(
+            count(&format!("{{\"a\": [{}]}}", vec!["{}"; BRACES].join(", ")), 1),
+            Some(2),
+            "nor those in an object"
+        );
     }
 }

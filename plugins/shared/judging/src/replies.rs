@@ -43,3 +43,14 @@ fn any_part_of_a_reply_can_be_read_and_an_object_that_is_cut_states_nothing() {
     let object = r#"{"reason": "He wrote\nScore: 10. Score: 9", "score": 10}"#;
     assert!((0..object.len()).all(|end| score(&object[..end]).is_none()));
 }
+
+#[test]
+fn a_reply_with_too_many_objects_has_no_verdict() {
+    let many = r#"{"a": 1} "#.repeat(300);
+    assert_eq!(score(&format!("{many}\n{{\"score\": 3}}\n{{\"score\": 9}}")), None);
+    assert_eq!(score(&format!("{{\"score\": 3}} {many}\nScore: 3")), None);
+    assert_eq!(better(&format!("{many}\n{{\"better\": \"A\"}}")), None);
+    assert_eq!(answers(&format!("{many}\n1: yes\n2: no"), 2), None);
+    let formulas = r"\frac{1}{2} + ".repeat(300);
+    assert_eq!(score(&format!("{formulas}\nScore: 3")), Some(0.3));
+}

@@ -45,7 +45,7 @@ struct Reply<'a> {
 /// ends in another way, it is the one that it states anywhere, if it states no other.
 pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Option<T> {
     let text = said(reply)?;
-    let found = objects(&text);
+    let found = objects(&text)?;
     if is_json(&text) && found.is_empty() {
         return None;
     }
