@@ -23,6 +23,7 @@ const BETTER: Form<Better> = Form {
     is_plain: |_| false,
     unsettles: |_, _| false,
     may_differ: |text, _| words(text).any(|word| COMPARING.contains(&word.as_str())),
+    rescales: |_, _| false,
 };
 
 /// The words that a verdict may have in another form.

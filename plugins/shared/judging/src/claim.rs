@@ -22,6 +22,8 @@ pub(crate) struct Form<T> {
     pub(crate) unsettles: fn(&str, &Value) -> bool,
     /// Whether a text beside a verdict may name another one.
     pub(crate) may_differ: fn(&str, T) -> bool,
+    /// Whether a text beside a verdict states that it is on another scale.
+    pub(crate) rescales: fn(&str, T) -> bool,
 }
 
 /// A label with the text after it, or `[[…]]`.

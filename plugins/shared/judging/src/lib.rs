@@ -10,6 +10,7 @@ mod prompt;
 mod quotation;
 mod scale;
 mod score;
+mod stated_scale;
 mod verdict;
 mod verdicts;
 

@@ -71,6 +71,19 @@ impl Object {
         Some(first.filter(|_| is_one))
     }
 
+    /// Whether a text among its fields states another scale of the verdict. An object by the schema has none: its score
+    /// is from 0 to 10, whatever its reason speaks of.
+    pub(crate) fn rescales<T: Copy>(&self, verdict: T, form: &Form<T>) -> bool {
+        let is_by_schema = match &self.0[..] {
+            [(reason, Value::String(_)), (name, Value::Number(number))] => {
+                reason == "reason" && name == "score" && number.is_u64()
+            }
+            _ => false,
+        };
+        let mut texts = self.0.iter().filter_map(|(_, value)| value.as_str());
+        !is_by_schema && texts.any(|text| (form.rescales)(text, verdict))
+    }
+
     /// The values of the fields with this name.
     pub(crate) fn get<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value)

@@ -39,22 +39,6 @@ pub(crate) fn named(text: &str) -> Option<f64> {
     }
 }
 
-/// Whether a text names another scale than the one from 0 to 10: `On a scale from 1 to 5`, `The maximum is 5`.
-pub(crate) fn names_another(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let after = |word: &'static str| {
-        let is_word = |at: usize| !lower[..at].ends_with(char::is_alphanumeric);
-        let found = lower.match_indices(word).filter(move |(at, _)| is_word(*at));
-        found.map(|(at, _)| &lower[at + word.len()..]).collect::<Vec<_>>()
-    };
-    // Scales begin at 0 or 1: `from 3 to 5 words` is none.
-    let is_other = |(low, high): (f64, f64)| low <= 1.0 && (low, high) != (0.0, ASKED);
-    let mut ranges = ["scale", "from", "between", "range"].into_iter().flat_map(after);
-    let mut tops = ["max", "maximum"].into_iter().flat_map(after);
-    ranges.any(|rest| starting_range(rest).is_some_and(is_other))
-        || tops.any(|rest| starting_top(rest).is_some_and(|top| top != ASKED))
-}
-
 /// The scale after a number, if there is one, and the rest of the text: `/10`, ` out of 5`, ` (0-100)`, ` %`. `None`
 /// if the number is out of something that is not a scale.
 pub(crate) fn after_number(text: &str) -> Option<(Option<f64>, &str)> {
@@ -93,21 +77,6 @@ fn range(text: &str) -> Option<(f64, f64)> {
     let (low, high, rest) = bounds(&text[at..])?;
     let is_whole = rest.trim().is_empty() || rest.trim().eq_ignore_ascii_case("scale");
     (is_whole && words.iter().all(|word| BEFORE_SCALE.contains(&word.as_str()))).then_some((low, high))
-}
-
-/// The range that a text begins with, after at most three words.
-fn starting_range(text: &str) -> Option<(f64, f64)> {
-    let (words, at) = words_before_digit(text)?;
-    let (low, high, _) = bounds(&text[at..])?;
-    words.iter().all(|word| BEFORE_SCALE.contains(&word.as_str())).then_some((low, high))
-}
-
-/// The number that a text begins with, after `score is` and the like.
-fn starting_top(text: &str) -> Option<f64> {
-    let (words, at) = words_before_digit(text)?;
-    let is_near =
-        words.iter().all(|word| ["is", "of", "points", "possible", "rating", "score"].contains(&word.as_str()));
-    is_near.then(|| number(&text[at..])).flatten().map(|(top, _)| top)
 }
 
 /// The two numbers of a range, and the rest of the text: `0-5`, `0 to 5`, `0 and 5`.
@@ -152,16 +121,6 @@ mod tests {
         for text in ["1-5", "-5 to 5", "0", "5", "0-0", "/0", "clarity", "0-5 or 0-10", "10-0", "out of ten", "about 5"]
         {
             assert_eq!(named(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn another_scale_is_found_wherever_it_is_named() {
-        for text in ["I rate on a scale from 1 to 5.", "Scores range from 0 to 100.", "The maximum score is 5."] {
-            assert!(names_another(text), "{text}");
-        }
-        for text in ["On a scale of 0 to 10.", "It goes from 3 words to 5.", "The maximum is 10.", "A large scale."] {
-            assert!(!names_another(text), "{text}");
         }
     }
 }

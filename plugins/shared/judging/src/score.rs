@@ -1,8 +1,8 @@
 //! Reads the score of a reply.
 
 use crate::claim::Form;
-use crate::quotation::said;
-use crate::scale::{ASKED, after_number, named, names_another, number};
+use crate::scale::{ASKED, after_number, named, number};
+use crate::stated_scale::states_another;
 use crate::verdict::verdict;
 
 /// A number on its scale.
@@ -10,8 +10,8 @@ use crate::verdict::verdict;
 struct Grade {
     /// From 0 to 1.
     share: f64,
-    /// Whether the scale stands beside the number.
-    has_scale: bool,
+    /// The highest number of the scale that stands beside the number.
+    scale: Option<f64>,
 }
 
 impl PartialEq for Grade {
@@ -28,21 +28,30 @@ const SCORE: Form<Grade> = Form {
     is_plain: |text| is_out_of_asked(text) || text.starts_with("\\boxed") || text.starts_with("$\\boxed"),
     unsettles: |name, value| {
         let name = name.to_ascii_lowercase();
-        let is_scale = ["scale", "max", "out_of", "range"].iter().any(|word| name.contains(word));
+        let mut rest: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+        for word in SCALE_NAMES.iter().chain(OF_SCORE) {
+            rest = rest.replace(word, "");
+        }
+        let is_scale = SCALE_NAMES.iter().any(|word| name.contains(word)) || name.contains("out_of");
+        let is_of_score = rest.is_empty() || name.contains("scale");
         let top = value.as_f64().or_else(|| value.as_str().and_then(|text| text.trim().parse().ok().or(named(text))));
-        is_scale && top != Some(ASKED)
+        is_scale && is_of_score && top != Some(ASKED)
     },
     may_differ,
+    rescales: |text, grade| grade.scale.is_none() && states_another(text, grade.share * ASKED),
 };
 
+/// Words in the name of a field that has the scale: `max_score`, `scale`.
+const SCALE_NAMES: &[&str] = &["maximum", "max", "range", "scale"];
+/// The other words of such a name; `max_tokens` is none.
+const OF_SCORE: &[&str] =
+    &["rating", "scores", "score", "grade", "overall", "points", "possible", "total", "value", "out", "of"];
 /// Texts in brackets behind a label that name no scale.
 const NO_SCALE: &[&str] = &["", "final", "overall", "total"];
 
 /// The score of a reply, as a share of its scale: that from 0 to 10, unless it names another.
 pub fn score(reply: &str) -> Option<f64> {
-    let grade = verdict(reply, &SCORE)?;
-    let is_sure = grade.has_scale || !said(reply).is_some_and(|text| names_another(&text));
-    is_sure.then_some(grade.share)
+    verdict(reply, &SCORE).map(|grade| grade.share)
 }
 
 /// The number that a text begins with, and the rest: `7`, `7.5`, `7/10`, `4 out of 5`, `[[7]]`, `\boxed{7}`, `70 %`.
@@ -63,7 +72,7 @@ fn grade<'a>(text: &'a str, label_scale: Option<&str>) -> Option<(Grade, &'a str
     let is_one = scales.all(|other| Some(other) == scale);
     let top = scale.unwrap_or(ASKED);
     let is_on_scale = (0.0..=top).contains(&value) && !(scale.is_none() && value > 0.0 && value < 1.0);
-    (is_one && is_on_scale).then_some((Grade { share: value / top, has_scale: scale.is_some() }, rest))
+    (is_one && is_on_scale).then_some((Grade { share: value / top, scale }, rest))
 }
 
 /// A text without the bracket or bold type at its beginning, and the closing one.
@@ -96,11 +105,11 @@ fn may_differ(text: &str, grade: Grade) -> bool {
         c.is_ascii_digit() && !before.is_some_and(|c| c.is_alphanumeric() || c == '.') && !is_item(*at)
     });
     starts.filter_map(|(at, _)| number(&text[at..])).any(|(value, rest)| match after_number(rest) {
-        Some((Some(top), _)) => Grade { share: value / top, has_scale: true } != grade,
+        Some((Some(top), _)) => Grade { share: value / top, scale: Some(top) } != grade,
         Some((None, rest)) => {
             let rest = rest.trim_start();
             let is_counting = rest.starts_with(char::is_alphabetic);
-            !is_counting && Grade { share: value / ASKED, has_scale: false } != grade
+            !is_counting && Grade { share: value / ASKED, scale: None } != grade
         }
         None => true,
     })

@@ -56,9 +56,10 @@ pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Optio
             let verdict = last.object.verdict(form)??;
             let before = Reply::of(&text[..last.at.start]);
             let is_cited = before.lines.last().is_some_and(|line| cites(line.text) || introduces_quotation(line.text));
-            (!is_cited && before.agrees(verdict, form)).then_some(verdict)
+            let is_rescaled = (form.rescales)(before.text, verdict) || last.object.rescales(verdict, form);
+            (!is_cited && !is_rescaled && before.agrees(verdict, form)).then_some(verdict)
         }
-        None => Reply::of(&text).verdict(form),
+        None => Reply::of(&text).verdict(form).filter(|verdict| !(form.rescales)(&text, *verdict)),
     }?;
     stated.all(|other| other == Some(verdict)).then_some(verdict)
 }
