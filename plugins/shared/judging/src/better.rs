@@ -20,6 +20,7 @@ const BETTER: Form<Better> = Form {
     labels: &["better", "winner", "verdict"],
     weak_labels: &[],
     read: |text, _| letter(text),
+    is_number: false,
     is_plain: |_| false,
     unsettles: |_, _| false,
     may_differ: |text, _| words(text).any(|word| COMPARING.contains(&word.as_str())),

@@ -16,6 +16,8 @@ pub(crate) struct Form<T> {
     pub(crate) weak_labels: &'static [&'static str],
     /// Reads it.
     pub(crate) read: Read<T>,
+    /// Whether it is a number, so that a number in the remark behind it may be another verdict.
+    pub(crate) is_number: bool,
     /// Whether a text that begins with a verdict needs no label, such as `7/10`.
     pub(crate) is_plain: fn(&str) -> bool,
     /// Whether another field of an object leaves its verdict open, such as `"max": 5`.
@@ -35,6 +37,7 @@ pub(crate) struct Claim<'a, T> {
     /// The text after it in its line.
     pub(crate) after: &'a str,
     mark: Mark,
+    is_number: bool,
 }
 
 /// Whether a verdict is in double brackets, which models do not write by chance.
@@ -123,7 +126,13 @@ pub(crate) fn claims<'a, T>(line: &'a str, form: &Form<T>) -> Vec<Claim<'a, T>> 
         if read.is_some() {
             from = line.len() - after.len();
         }
-        claims.push(Claim { before, verdict: read.map(|(verdict, _)| verdict), after, mark });
+        claims.push(Claim {
+            before,
+            verdict: read.map(|(verdict, _)| verdict),
+            after,
+            mark,
+            is_number: form.is_number,
+        });
     }
 }
 
@@ -181,12 +190,12 @@ impl<T> Claim<'_, T> {
             Mark::Alone | Mark::None => is_lead(sentence) && !is_quoted,
         };
         let is_sure = is_said && (!is_conditional() || crate::quotation::is_end(self.after));
-        self.verdict.filter(|_| is_sure && may_end(self.after))
+        self.verdict.filter(|_| is_sure && may_end(self.after, self.is_number))
     }
 }
 
 /// Whether a claim ends here, so that the text after it does not change it.
-fn may_end(after: &str) -> bool {
+fn may_end(after: &str, is_number: bool) -> bool {
     let undecorated = after.trim_start_matches(['*', '_', '`']);
     let Some(first) = undecorated.chars().next() else { return true };
     let rest = &undecorated[first.len_utf8()..];
@@ -197,8 +206,8 @@ fn may_end(after: &str) -> bool {
     let words = sentence.trim_start();
     let word = words.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
     if first == ' ' && UNITS.contains(&word) {
-        return may_end(&words[word.len()..]);
+        return may_end(&words[word.len()..], is_number);
     }
     let is_remark = words.starts_with(['(', '–', '—']) || words.starts_with("- ") || AFTER.contains(&word);
-    first == ' ' && (words.is_empty() || is_remark && !words.contains(|c: char| c.is_ascii_digit()))
+    first == ' ' && (words.is_empty() || is_remark && !(is_number && words.contains(|c: char| c.is_ascii_digit())))
 }

@@ -116,6 +116,7 @@ const OWN: &[&str] = &[
     "rate",
     "rating",
     "result",
+    "scale",
     "score",
     "so",
     "summary",

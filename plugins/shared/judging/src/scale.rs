@@ -8,6 +8,9 @@ const BEFORE_SCALE: &[&str] = &["a", "between", "from", "is", "of", "on", "range
 /// Words that announce the highest score: `out of 5`, `max. 5`.
 const TOP: &[&str] = &["max", "maximum", "of", "out"];
 
+/// Remarks about an earlier score: `8/10 (up from 5)`.
+const CHANGED_FROM: [&str; 4] = ["up from", "down from", "raised from", "lowered from"];
+
 /// The number from 0 that a text begins with, without a sign or an exponent, and the rest of the text.
 pub(crate) fn number(text: &str) -> Option<(f64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -49,6 +52,9 @@ pub(crate) fn after_number(text: &str) -> Option<(Option<f64>, &str)> {
     if let Some(inside) = trimmed.strip_prefix(['(', '[']) {
         let Some((inside, rest)) = inside.split_once([')', ']']) else { return Some((None, text)) };
         let scale = named(inside);
+        if CHANGED_FROM.iter().any(|from| inside.trim_start().to_ascii_lowercase().starts_with(from)) {
+            return Some((None, rest));
+        }
         let is_remark = scale.is_none() && !inside.contains(|c: char| c.is_ascii_digit() || c == '/');
         return if is_remark { Some((None, text)) } else { scale.map(|scale| (Some(scale), rest)) };
     }
@@ -80,7 +86,7 @@ fn range(text: &str) -> Option<(f64, f64)> {
 }
 
 /// The two numbers of a range, and the rest of the text: `0-5`, `0 to 5`, `0 and 5`.
-fn bounds(text: &str) -> Option<(f64, f64, &str)> {
+pub(crate) fn bounds(text: &str) -> Option<(f64, f64, &str)> {
     let (low, rest) = number(text)?;
     let rest = rest.trim_start();
     let to = ["-", "–", "—", "..", "to ", "and "].iter().find_map(|to| rest.strip_prefix(to))?;

@@ -1,9 +1,10 @@
 //! Reads the score of a reply.
 
 use crate::claim::Form;
-use crate::scale::{ASKED, after_number, named, number};
+use crate::scale::{ASKED, after_number, bounds, named, number};
 use crate::stated_scale::states_another;
 use crate::verdict::verdict;
+use std::ops::Range;
 
 /// A number on its scale.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,7 @@ const SCORE: Form<Grade> = Form {
     labels: &["score", "rating", "grade"],
     weak_labels: &["overall", "points", "verdict"],
     read: grade,
+    is_number: true,
     is_plain: |text| is_out_of_asked(text) || text.starts_with("\\boxed") || text.starts_with("$\\boxed"),
     unsettles: |name, value| {
         let name = name.to_ascii_lowercase();
@@ -89,8 +91,8 @@ fn is_out_of_asked(text: &str) -> bool {
     scale.is_some_and(|(scale, _)| scale == Some(ASKED))
 }
 
-/// Whether a text has a number that may be another score: on a scale, or neither followed by a word nor an item's
-/// number.
+/// Whether a text has a number that may be another score: on a scale; or not beyond the verdict's scale, and neither
+/// followed by a word, nor an item's number, nor an end of a range such as `from 1 to 5`.
 fn may_differ(text: &str, grade: Grade) -> bool {
     let is_item = |at: usize| {
         let rest = text[at..].trim_start_matches(|c: char| c.is_ascii_digit());
@@ -100,17 +102,42 @@ fn may_differ(text: &str, grade: Grade) -> bool {
                 .strip_prefix(['.', ')'])
                 .is_some_and(|rest| rest.trim_start_matches([' ', '*']).starts_with(char::is_alphabetic))
     };
+    // The `05` of `2024-01-05`; its first part is read.
+    let is_later_part = |at: usize| {
+        text[..at].strip_suffix(['-', ':']).is_some_and(|before| before.ends_with(|c: char| c.is_ascii_digit()))
+    };
+    let ranges: Vec<_> =
+        ["from ", "From ", "between ", "Between "].iter().flat_map(|word| ranges(text, word)).collect();
+    let is_in_range = |at: usize, grade: Grade| {
+        let found = ranges.iter().find(|(place, _)| place.contains(&at));
+        found.is_some_and(|(_, low)| Grade { share: low / ASKED, scale: None } != grade)
+    };
     let starts = text.char_indices().filter(|(at, c)| {
         let before = text[..*at].chars().next_back();
-        c.is_ascii_digit() && !before.is_some_and(|c| c.is_alphanumeric() || c == '.') && !is_item(*at)
+        c.is_ascii_digit()
+            && !before.is_some_and(|c| c.is_alphanumeric() || c == '.')
+            && !is_item(*at)
+            && !is_in_range(*at, grade)
+            && !is_later_part(*at)
     });
     starts.filter_map(|(at, _)| number(&text[at..])).any(|(value, rest)| match after_number(rest) {
         Some((Some(top), _)) => Grade { share: value / top, scale: Some(top) } != grade,
         Some((None, rest)) => {
             let rest = rest.trim_start();
             let is_counting = rest.starts_with(char::is_alphabetic);
-            !is_counting && Grade { share: value / ASKED, scale: None } != grade
+            let is_beyond = value > grade.scale.unwrap_or(ASKED);
+            !is_counting && !is_beyond && Grade { share: value / ASKED, scale: None } != grade
         }
         None => true,
+    })
+}
+
+/// The ranges from 0 or 1 that follow a word, and their lower ends. A range from another number may be a change of the
+/// score.
+fn ranges<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = (Range<usize>, f64)> + 'a {
+    text.match_indices(word).filter_map(move |(at, _)| {
+        let start = at + word.len();
+        let (low, _, rest) = bounds(&text[start..])?;
+        (low <= 1.0).then(|| (start..text.len() - rest.len(), low))
     })
 }
