@@ -176,6 +176,7 @@ fn a_verdict_is_asked_for_as_json_where_the_server_takes_a_schema() {
     assert_eq!(format["json_schema"]["schema"]["required"], json!(["reason", "score"]));
     for (params, format) in [
         (json!({"mode": "single", "structured": false}), Value::Null),
+        (json!({"mode": "single", "prompt": "Rate {response} from 0 to 5."}), Value::Null),
         (json!({"mode": "single", "options": {"response_format": {"type": "text"}}}), json!({"type": "text"})),
         (json!({"mode": "single", "options": {"guided_regex": "Score: [0-9]"}}), Value::Null),
     ] {

@@ -30,9 +30,8 @@ pub struct Params {
     /// Further fields of each request, such as `temperature`.
     #[serde(default)]
     options: Map<String, Value>,
-    /// Whether requests ask for a JSON object by a schema.
-    #[serde(default = "structured")]
-    structured: bool,
+    /// Whether requests ask for a JSON object by a schema; by default, not with a prompt of the user's own.
+    structured: Option<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -70,10 +69,6 @@ fn endpoint() -> String {
 
 fn retries() -> u32 {
     2
-}
-
-fn structured() -> bool {
-    true
 }
 
 fn weight() -> f64 {
@@ -142,7 +137,7 @@ impl Params {
                 (Mode::Rubric { criteria }, rubric::PROMPT, rubric::NAMES, text)
             }
         };
-        let format = structured.then(|| mode.format());
+        let format = structured.unwrap_or(prompt.is_none()).then(|| mode.format());
         let prompt = Template::read(prompt.as_deref().unwrap_or(default), names)?;
         if let Some(missing) = names.iter().find(|name| name.needed && !prompt.has(name.name)) {
             return Err(format!("`prompt` has no {{{}}}: the model would not see it", missing.name));
@@ -194,6 +189,20 @@ mod tests {
         assert_eq!(fields(json!({"mode": "pairwise"})).as_deref(), Some("reason better"));
         assert_eq!(fields(json!({"mode": "rubric", "criteria": criteria})).as_deref(), Some("reason 1 2"));
         assert_eq!(fields(json!({"mode": "single", "structured": false})), None);
+    }
+
+    #[test]
+    fn a_prompt_of_ones_own_is_sent_without_a_schema_unless_it_is_asked_for() {
+        let criteria = json!([{"text": "a"}]);
+        for (params, is_structured) in [
+            (json!({"mode": "single", "prompt": "Rate {response} from 0 to 5."}), false),
+            (json!({"mode": "pairwise", "prompt": "{response} or {other}?"}), false),
+            (json!({"mode": "rubric", "prompt": "{response}: {rubric}?", "criteria": criteria}), false),
+            (json!({"mode": "single", "prompt": "{response}", "structured": true}), true),
+            (json!({"mode": "single", "rubric": "How short it is.", "system": "Be strict."}), true),
+        ] {
+            assert_eq!(read(params.clone()).unwrap().model.format.is_some(), is_structured, "{params}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Judger for RetrievalJudge {
 
     fn new(params: Params) -> Result<Self, String> {
         let prompt = params.check()?;
-        let format = params.structured.then(score_format);
+        let format = params.is_structured().then(score_format);
         let Params { endpoint, folder, passage_chars, passages_chars, top_k, system, rubric, retries, options, .. } =
             params;
         let passages = split(read(Path::new(&folder))?, passage_chars);

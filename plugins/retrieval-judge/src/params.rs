@@ -49,8 +49,8 @@ pub struct Params {
     pub(crate) top_k: usize,
     /// The most characters of all its passages.
     pub(crate) passages_chars: usize,
-    /// The prompt.
-    pub(crate) prompt: String,
+    /// The prompt, in place of the default.
+    pub(crate) prompt: Option<String>,
     /// The system prompt; none by default.
     pub(crate) system: Option<String>,
     /// The text of `{rubric}` in the prompt.
@@ -59,8 +59,8 @@ pub struct Params {
     pub(crate) retries: u32,
     /// Further fields of each request, such as `temperature`.
     pub(crate) options: Map<String, Value>,
-    /// Whether requests ask for a JSON object by a schema.
-    pub(crate) structured: bool,
+    /// Whether requests ask for a JSON object by a schema; by default, not with a prompt of the user's own.
+    pub(crate) structured: Option<bool>,
 }
 
 impl Default for Params {
@@ -71,12 +71,12 @@ impl Default for Params {
             passage_chars: 800,
             top_k: 5,
             passages_chars: 4000,
-            prompt: PROMPT.into(),
+            prompt: None,
             system: None,
             rubric: RUBRIC.into(),
             retries: 2,
             options: Map::new(),
-            structured: true,
+            structured: None,
         }
     }
 }
@@ -97,11 +97,16 @@ impl Params {
             let (all, one) = (self.passages_chars, self.passage_chars);
             return Err(format!("`passages_chars` is {all}, and a passage may have {one} characters"));
         }
-        let prompt = Template::read(&self.prompt, NAMES)?;
+        let prompt = Template::read(self.prompt.as_deref().unwrap_or(PROMPT), NAMES)?;
         match NAMES.iter().find(|name| name.needed && !prompt.has(name.name)) {
             Some(missing) => Err(format!("`prompt` has no {{{}}}: the model would not see it", missing.name)),
             None => Ok(prompt),
         }
+    }
+
+    /// Whether requests ask for a JSON object by a schema.
+    pub(crate) fn is_structured(&self) -> bool {
+        self.structured.unwrap_or(self.prompt.is_none())
     }
 }
 
@@ -109,6 +114,21 @@ impl Params {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_prompt_of_ones_own_is_sent_without_a_schema_unless_it_is_asked_for() {
+        let prompt = "Rate {response} by {passages} from 0 to 5.";
+        for (params, is_structured) in [
+            (json!({}), true),
+            (json!({"rubric": "It is short."}), true),
+            (json!({"structured": false}), false),
+            (json!({"prompt": prompt}), false),
+            (json!({"prompt": prompt, "structured": true}), true),
+        ] {
+            let read: Params = serde_json::from_value(params.clone()).unwrap();
+            assert_eq!(read.is_structured(), is_structured, "{params}");
+        }
+    }
 
     #[test]
     fn what_cannot_be_is_refused() {
