@@ -80,6 +80,8 @@ pub struct Judge {
     pub(crate) model: Model,
     pub(crate) mode: Mode,
     pub(crate) prompt: Template,
+    /// Whether the prompt is the user's, and with it the scale.
+    pub(crate) has_own_prompt: bool,
     pub(crate) rubric: String,
 }
 
@@ -137,12 +139,13 @@ impl Params {
                 (Mode::Rubric { criteria }, rubric::PROMPT, rubric::NAMES, text)
             }
         };
-        let format = structured.unwrap_or(prompt.is_none()).then(|| mode.format());
+        let has_own_prompt = prompt.is_some();
+        let format = structured.unwrap_or(!has_own_prompt).then(|| mode.format());
         let prompt = Template::read(prompt.as_deref().unwrap_or(default), names)?;
         if let Some(missing) = names.iter().find(|name| name.needed && !prompt.has(name.name)) {
             return Err(format!("`prompt` has no {{{}}}: the model would not see it", missing.name));
         }
-        Ok(Judge { model: Model { endpoint, system, retries, options, format }, mode, prompt, rubric })
+        Ok(Judge { model: Model { endpoint, system, retries, options, format }, mode, prompt, has_own_prompt, rubric })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::params::Judge;
 use gavel_sdk::Score;
-use model_judging::{Missing, Name, Task, ask, cut, needed, optional};
+use model_judging::{Missing, Name, Task, ask, cut, needed, optional, score_reminder};
 
 pub(crate) const NAMES: &[Name] = &[optional("prompt"), needed("response"), optional("reference"), optional("rubric")];
 
@@ -25,10 +25,9 @@ Rate it from 0 (worst) to 10 (best) by this: {rubric}
 Say briefly why, then give the number N: as JSON, `{\"reason\": \"…\", \"score\": N}`, or else with a last line, \
 `Score: N`.";
 
-const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, where N is a number from 0 to 10.";
-
 pub(crate) fn judge(judge: &Judge, task: &Task, responses: &[String]) -> Vec<Result<Score, Missing>> {
     let prompts: Vec<String> = responses.iter().map(|each| judge.prompt.fill(task, &[("response", each)])).collect();
-    let given = ask(&judge.model, &prompts, REMINDER, model_judging::score);
+    let reminder = score_reminder(judge.has_own_prompt && judge.model.format.is_none());
+    let given = ask(&judge.model, &prompts, reminder, model_judging::score);
     given.into_iter().map(|each| each.map(|given| Score::new(given.verdict).note(cut(&given.reply)))).collect()
 }

@@ -4,19 +4,18 @@ mod params;
 
 use document_passages::{Index, Passage, read, split, write};
 use gavel_sdk::{Failure, Info, Judger, Reference, Sample, Score, Verdict};
-use model_judging::{Model, Task, Template, ask, conversation, cut, score, score_format, verdicts};
+use model_judging::{Model, Task, Template, ask, conversation, cut, score, score_format, score_reminder, verdicts};
 use params::Params;
 use std::path::Path;
 
 /// Longer queries find nothing better and take longer.
 const QUERY_WORDS: usize = 256;
 
-const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, where N is a number from 0 to 10.";
-
 /// A judge with its documents.
 pub struct RetrievalJudge {
     model: Model,
     prompt: Template,
+    reminder: &'static str,
     rubric: String,
     top_k: usize,
     passages_chars: usize,
@@ -29,13 +28,14 @@ impl Judger for RetrievalJudge {
 
     fn new(params: Params) -> Result<Self, String> {
         let prompt = params.check()?;
+        let reminder = score_reminder(params.prompt.is_some() && !params.is_structured());
         let format = params.is_structured().then(score_format);
         let Params { endpoint, folder, passage_chars, passages_chars, top_k, system, rubric, retries, options, .. } =
             params;
         let passages = split(read(Path::new(&folder))?, passage_chars);
         let index = Index::new(&passages);
         let model = Model { endpoint, system, retries, options, format };
-        Ok(Self { model, prompt, rubric, top_k, passages_chars, passages, index })
+        Ok(Self { model, prompt, reminder, rubric, top_k, passages_chars, passages, index })
     }
 
     fn info(&self) -> Info {
@@ -54,7 +54,7 @@ impl Judger for RetrievalJudge {
         let asked: Vec<(usize, String)> =
             samples.iter().map(|sample| self.question(&task, &sample.response())).collect();
         let (counts, prompts): (Vec<usize>, Vec<String>) = asked.into_iter().unzip();
-        let given = ask(&self.model, &prompts, REMINDER, score).into_iter().zip(counts);
+        let given = ask(&self.model, &prompts, self.reminder, score).into_iter().zip(counts);
         let judged = given.map(|(given, passages)| {
             let given = given?;
             Ok(Score::new(given.verdict).note(cut(&given.reply)).metric("passages", passages as f64))

@@ -37,6 +37,18 @@ pub fn score_format() -> Value {
     format(&[("score", &(0..=10).map(Value::from).collect::<Vec<_>>())])
 }
 
+/// What a model is told after a reply without a score, by the built-in prompts and the schema.
+const REMINDER: &str = "That has no score. Reply with one line, `Score: N`, where N is a number from 0 to 10.";
+
+/// The same for a prompt of the user's own, which may have another scale.
+const OWN_REMINDER: &str = "That has no score that can be read. Reply again, and end exactly as you were asked to.";
+
+/// What a model is told after a reply without a score. `has_own_scale`: the prompt is the user's own, and no schema is
+/// sent.
+pub fn score_reminder(has_own_scale: bool) -> &'static str {
+    if has_own_scale { OWN_REMINDER } else { REMINDER }
+}
+
 /// Whether options leave the form of the reply open.
 pub(crate) fn is_open(options: &Map<String, Value>) -> bool {
     !OWN_FORMATS.iter().any(|name| options.contains_key(*name))

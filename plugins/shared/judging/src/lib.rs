@@ -20,7 +20,7 @@ mod replies;
 pub use answers::answers;
 pub use ask::{Given, Missing, Model, ask, cut};
 pub use better::{Better, better};
-pub use format::{format, score_format};
+pub use format::{format, score_format, score_reminder};
 pub use prompt::{Name, Task, Template, conversation, needed, optional};
 pub use score::score;
 pub use verdicts::verdicts;
