@@ -22,7 +22,7 @@ pub enum NoChoice {
 
 /// Responses that pass through every regular expression; B stands for each
 /// choice.
-const TYPICAL: [&str; 9] = [
+const TYPICAL: [&str; 11] = [
     "Let me think: 2 + 3 = 5.\nOption A is wrong, and (C) ignores friction.\n\n**Answer: B**",
     "Answer: B. Paris is the capital of France.",
     "So the correct answer is (B) Paris, since C isn't in France. Wait, actually $\\boxed{\\text{B}}$",
@@ -30,6 +30,8 @@ const TYPICAL: [&str; 9] = [
     "### Final Answer\n\nB. Paris, not A or D",
     "<think>Is it A?</think>\n<answer>B, C and D</answer>",
     "Therefore, option (B) is correct. I choose B because A is too small.",
+    "Some might think the answer is A. If x > 0, the answer would be C; the answer is B if I had to guess.",
+    "Answer: Not given (B)\n\nIt has to be B. That leaves B, and B is the right one.",
     "B) Rome\n\nI do not know the answer to this question.",
     "**B. A long “é” – 5 °C**\n\nIt is 答案 Paris (B).",
 ];
@@ -53,16 +55,25 @@ impl Reader {
     }
 
     /// The choice that the response decides on, after its thinking: the last
-    /// that it states expressly, or else the one that it implies.
+    /// that it states expressly, or else the one that it implies, or else the
+    /// one that it states on a condition.
     pub fn answer(&self, response: &str) -> Result<char, NoChoice> {
         let response = after_thinking(response);
-        let mut named = self.statements.express(response, &self.letters);
+        let express = self.statements.express(response, &self.letters);
+        let mut named = express.named;
         if named.is_empty() {
-            for choice in self.statements.implied(response, &self.letters) {
-                if !named.contains(&choice) {
-                    named.push(choice);
-                }
+            let implied = self.statements.implied(response, &self.letters);
+            named = implied.named;
+            if named.is_empty() {
+                named = [express.conditional, implied.conditional].concat();
             }
+            let mut seen = Vec::new();
+            named.retain(|choice| {
+                !seen.contains(choice) && {
+                    seen.push(*choice);
+                    true
+                }
+            });
         }
         match named[..] {
             [] => Err(NoChoice::Absent),
@@ -148,6 +159,10 @@ mod tests {
             "**",
             "A\nB\n",
             "option ",
+            "some students think the answer is A, ",
+            "if x, the answer would be A ",
+            "wait, A would be correct if ",
+            "that leaves ",
         ] {
             assert!(reader.answer(&part.repeat(5_000)).is_err(), "{part}");
         }

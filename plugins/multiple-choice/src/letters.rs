@@ -29,11 +29,17 @@ pub struct Letters {
     run: Regex,
     numbers: Regex,
     negation: Regex,
+    option: Regex,
+    bracketed: Regex,
     instead: Regex,
     wrong: Regex,
     question: Regex,
     marked: Regex,
     denial: Regex,
+    exclusion: Regex,
+    none_of: Regex,
+    ends_in_choice: Regex,
+    reference: Regex,
     sentence: Regex,
 }
 
@@ -48,7 +54,7 @@ pub struct Letter<'a> {
 
 /// Formatting, brackets, quotes, LaTeX and the word "option" before a letter.
 const DRESS: &str = r#"
-    [\s*_~"'“”‘’«»(（\[{【「<$:：`\#>-] | \.{3} | … | </?[a-z]+> | \\[(\[{\ ,;!]
+    [\s*_~✅✔☑👉\u{FE0F}"'“”‘’«»(（\[{【「<$:：`\#>-] | \.{3} | … | </?[a-z]+> | \\[(\[{\ ,;!]
     | \\(?:text|textbf|textit|textrm|textsf|mathrm|mathbf|mathsf|mathit|boxed|fbox|bf|rm|it|displaystyle|left|large|Large|underline|emph|operatorname)\b \s* \{?
     | (?i: (?:the\s+)? (?:option|choice|letter|answer|alternative)s? )\b
 "#;
@@ -57,12 +63,33 @@ const DRESS: &str = r#"
 const FILLER: &str = r", | (?i: most\s+likely | likely | probably | definitely | clearly | obviously | certainly | surely | indeed
     | therefore | thus | hence | then | simply | just | still | actually | either | both | between | it\s+is | it['’]s
     | it\s+(?:must|should|has\s+to)\s+be | i\s+(?:think|believe) | of\s+course
-    | in\s+fact | without\s+(?:a\s+)?doubt | none\s+other\s+than | only | is )\b";
+    | in\s+fact | without\s+(?:a\s+)?doubt | none\s+other\s+than | only | is
+    | (?:la|el|le|a|die)\s+(?:opci[óo]n|opção|option|letra|lettre|lettera) | la | letra | lettre | lettera )\b";
 
 /// Words that follow a choice, and not the article "a" or the pronoun "I".
 const CONNECTIVE: &str = r"(?ix) \A \s+ (?:\\text\{\s*)? (?: because | since | as | for | due | given\s+that | based\s+on | according | by | in | from
     | with | which | where | when | while | whereas | owing | only | alone | although | though | however | but | and | or | nor | not | so | thus | therefore | if | per
     | rather | instead | is | isn['’]t | then | after | over | unless | via | at | on ) (?:[\s,.:;/] | \z)";
+
+/// After a choice: it is denied. An option's own text may go on with "is not"
+/// or "cannot be".
+const WRONG: &str = r"(?ix) \A \s* (?: (?:is|was|seems|looks) \s+ (?:[a-z]+ly\s+)? (?:wrong|incorrect|false|impossible|unlikely|ruled\s+out) \b
+    | (?: (?:is|was|can) \s* (?:not|n['’]t) (?:\s+be)? | can['’]t (?:\s+be)? )
+        (?: \s+ (?:[a-z]+ly\s+)? (?:the|an?|correct|right|true|valid|it|possible|one)\b | \s*[.,;!\n] | \s*\z ) )";
+
+/// A text of an option that begins with a negation, and not a denial such as
+/// "not Paris".
+const OPTION: &str = r#"(?x) \A [\s*_"“'‘]* (?: (?:Not|Never|Neither)\b | (?i:neither|never) \s
+    | (?i:not) \s+ (?: enough|sufficient|necessarily|possible|any|at\s+all|known|clear|there|[a-z]+(?:ed|en|able|ible|ing) ) \b )"#;
+
+/// Words that exclude what follows them: "rather than Rome (A)", "not (A)".
+const EXCLUSION: &str = r"(?ix) \b (?: other\s+than|rather\s+than|instead\s+of|unlike|except(?:\s+for)?|not\s+even|(?:and|but)\s+not|anything\s+but ) \b
+    | (?: \b(?:not|no|none|neither|nor|never|without|wrong|incorrect) | n['’]t )
+        (?:\s+(?:even|the|be|in|option|choice|letter|answer))* [\s*_]* \z";
+
+/// Words before a letter in brackets that refer to something else than a
+/// choice.
+const REFERENCE: &str = r"(?i)\b(?:see|parts?|figure|fig\.|table|equation|eq\.|step|section|from|in|by|of|and|or|not|is|are|than|to|with|if|statement|vitamin|hepatitis|type|group)\s+[*_]*\z";
 
 /// How many bytes of a statement are read. Without a limit, a response of
 /// statements in one line would be read once for each.
@@ -89,11 +116,11 @@ impl Letters {
             ))?,
             run: Regex::new(&format!(r"\A({class}{{2,}})[\s.*_)\]}}$]*(?:\n|\z)"))?,
             numbers: Regex::new(r"\A[\s,]*(?:and\s+)?(?:II|only\b)")?,
-            negation: Regex::new(r"(?i)\A[\s*_]*(?:\w+ly\s+)?(?:not|never|neither)\b[\s*_]*")?,
+            negation: Regex::new(r#"(?i)\A[\s*_"“'‘]*(?:\w+ly\s+)?(?:not|(?P<alone>neither|never))\b[\s*_]*"#)?,
+            option: Regex::new(OPTION)?,
+            bracketed: Regex::new(&format!(r"\A[(\[]{class}[)\]][\s.*]*\z"))?,
             instead: Regex::new(r"(?i)\A[\s,;.—–-]*(?:but|rather|instead|it['’]s|it\s+is)(?:\s+rather)?\b")?,
-            wrong: Regex::new(
-                r"(?i)\A\s*(?:(?:is|was|seems|looks)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|impossible|unlikely|ruled\s+out)|isn['’]t|can['’]t|cannot|can\s+not)\b",
-            )?,
+            wrong: Regex::new(WRONG)?,
             question: Regex::new(r"\A\s*\?")?,
             marked: Regex::new(&format!(
                 r"(?:[(\[（]|\*\*)({class})(?:[)\]）]|\*\*)|(?i:option|choice|letter)\s+[(\[*]*({class})\b"
@@ -101,6 +128,12 @@ impl Letters {
             denial: Regex::new(
                 r"(?i)\b(?:not|no|none|neither|nor|never|except|other\s+than|rather\s+than|instead\s+of|unlike|without|wrong|incorrect)\b|n['’]t\b",
             )?,
+            exclusion: Regex::new(EXCLUSION)?,
+            none_of: Regex::new(r"(?i)\b(?:none|neither)\s+of\s+(?:the\s+)?[a-z]+")?,
+            ends_in_choice: Regex::new(&format!(
+                r"\A[^\n(\[:?]{{1,80}}[^\n(\[:?\s]\s+[*_]*[(\[]{class}[)\]][*_.!]*\z"
+            ))?,
+            reference: Regex::new(REFERENCE)?,
             sentence: Regex::new(r"[.!?](?:\z|\s+[^\p{Ll}])|[;\n]")?,
             choices,
         })
@@ -115,8 +148,17 @@ impl Letters {
     /// content of a box or element.
     pub fn read(&self, text: &str) -> Said {
         let text = &text[..text.floor_char_boundary(LONGEST)];
-        if let Some(negation) = self.negation.find(text) {
-            return self.denied(&text[negation.end()..]);
+        if let Some(negation) = self.negation.captures(text) {
+            let rest = &text[negation.get(0).map_or(0, |whole| whole.end())..];
+            return match self.denied(rest) {
+                // "Not enough information (C)".
+                Said::Nothing if self.option.is_match(text) => self.aside(text),
+                // "Neither (D)".
+                Said::Not(named) if negation.name("alone").is_some() && self.bracketed.is_match(rest) => {
+                    Said::Choices(named)
+                }
+                said => said,
+            };
         }
         let (named, rest) = self.list(text);
         if named.is_empty() {
@@ -126,6 +168,12 @@ impl Letters {
             return Said::Nothing;
         }
         if self.wrong.is_match(rest) { Said::Not(named) } else { Said::Choices(named) }
+    }
+
+    /// The text after the choices that `text` begins with.
+    pub fn after_list<'a>(&self, text: &'a str) -> &'a str {
+        let text = &text[..text.floor_char_boundary(LONGEST)];
+        self.list(text).1
     }
 
     /// Whether the text after a letter goes on with a verb: "(B) is false".
@@ -142,6 +190,8 @@ impl Letters {
         let instead = self.instead.find(rest).map(|found| self.list(&rest[found.end()..]).0);
         match instead {
             Some(named) if !named.is_empty() => Said::Choices(named),
+            // "Neither A nor B (D)".
+            _ if self.beside.is_match(rest) => self.aside(rest),
             _ => Said::Not(denied),
         }
     }
@@ -232,13 +282,26 @@ impl Letters {
             let (Some(whole), Some(letter)) = (found.get(0), found.get(1).or(found.get(2))) else { continue };
             let before = &sentence[..whole.start()];
             let clause = before.rsplit([',', ';']).next().unwrap_or(before);
+            let first = clause.len() == before.len();
+            let clause = self.none_of.replace_all(clause, "");
             let function = whole.as_str().starts_with('(') && before.ends_with(|last: char| last.is_alphanumeric());
-            if function || self.denial.is_match(clause) {
+            // The first clause may be the text of an option: "no change (B)".
+            let denied = self.exclusion.is_match(&clause) || !first && self.denial.is_match(&clause);
+            if function || denied {
                 continue;
             }
             named.extend(letter.as_str().chars().filter(|choice| !named.contains(choice)).collect::<Vec<_>>());
         }
         if named.is_empty() { Said::Nothing } else { Said::Choices(named) }
+    }
+
+    /// The choice that ends a line with the text of its option: "No change (B)".
+    pub fn at_end(&self, line: &str) -> Vec<char> {
+        let refers = || line.rfind(['(', '[']).is_some_and(|at| self.reference.is_match(&line[..at]));
+        if !self.ends_in_choice.is_match(line) || refers() {
+            return Vec::new();
+        }
+        if let Said::Choices(choices) = self.read(line) { choices } else { Vec::new() }
     }
 }
 

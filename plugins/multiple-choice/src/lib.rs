@@ -4,6 +4,7 @@
 mod answer;
 mod letters;
 mod patterns;
+mod stance;
 mod statement;
 mod thinking;
 

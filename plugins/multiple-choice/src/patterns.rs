@@ -3,9 +3,9 @@
 
 /// What an answer is called, up to "is" or ":".
 pub const LABEL: &str = r#"(?ix)
-    (?: (?:\b|_) (?: (?:correct|right|best|final|proper|appropriate|likely|suitable|accurate|only|valid|chosen|selected|true|my) \s+
+    (?: (?: (?:\b|_) (?: (?:correct|right|best|final|proper|appropriate|likely|suitable|accurate|only|valid|chosen|selected|true|my) \s+
             (?:multiple[-\ ]choice\s+)?
-            (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|one)
+            (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|pick|vote|one)
           | answers? (?:\s+(?:choice|option|letter|here|then|therefore|now))? | ans | solution )
       | (?: \A | \n ) [\s*\#>_-]* (?:option|choice|selection)
       | (?: 答案 | 答え | 正解 | 정답 | 답
@@ -18,9 +18,10 @@ pub const LABEL: &str = r#"(?ix)
                 | \b(?:could|must|should|would|will)\s+not\s+be\b )
           | (?: \b(?:seems|appears|turns\s+out|is\s+found|comes\s+out|remains)(?:\s+(?:to\s+be|as))?\b
               | \b(?:would|should|must|will)\s+(?:\w+\s+)?be\b | \b has\s+to\s+be\b
-              | \b(?:is|are|es|est|ist|é|è)\b | ['’]s\b | [是为為은는は] )
+              | \b(?:is|are|es|est|ist|lautet|é|è)\b | ['’]s\b | [是为為은는は] )
             \s* [:：]?
           | [:：] ) )
+    | (?: 故 | 所以 | 因此 | 应该? | 答案 ) \s* 选择? \s* [:：]? )
 "#;
 
 /// The head of a line, over an answer or before it.
@@ -30,28 +31,114 @@ pub const HEADING: &str = r"(?ix) (?: \A | \n ) [\s*\#>_-]* (?:the\s+)? (?:(?:fi
 /// Words that make what follows a condition or a doubt.
 pub const DOUBT: &str = r"(?ix) (?: \b(?:if|whether|unless|suppos(?:e|ing)|assuming|why|doubt|rather\s+than
         | not\s+(?:sure|certain|clear|true|think|believe)) | n['’]t\s+(?:think|believe|say) ) (?:\s+(?:that|if))?
-    (?:\s+(?:the|my|our|an?|this|your|correct|right|best|final|true|only|actual|option|choice))* \s* \z";
+    (?:\s+(?:the|my|our|an?|this|your|correct|right|best|final|true|only|actual|option|choice|it['’]s|it\s+is))* \s* \z";
 
 /// Words before an answer that is not the response's own.
-pub const OTHER: &str = r"(?i)\b(?:wrong|incorrect|tempting|possible|plausible|common|other|another|false|previous|earlier|initial|alternative)\s*\z";
+pub const OTHER: &str = r"(?ix) \b (?: wrong|incorrect|tempting|possible|plausible|common|popular|usual|typical|other|another|false
+    | previous|earlier|initial|original|first|alternative|trap|na[iï]ve|mistaken|(?:student|user|opponent)['’]s ) \s* \z";
+
+/// Words between "think" and the label or letter that follows it.
+const DETERMINERS: &str = r"(?: [\s*_(\[]+ (?:that|the|my|our|an?|this|your|correct|right|best|final|true|only|actual|option|choice|answer
+        |it['’]s|it\s+is|it\s+(?:must|should|has\s+to|can\s+only)\s+be) \b )* [\s*_(\[]* \z";
+
+/// Verbs for what somebody thinks or says.
+const THINK: &str = r"(?: (?: think|believe|say|argue|expect|assume|claim|suppose|suggest|guess|feel|imagine|insist|maintain|conclude
+        |pick|choose|select|answer ) (?:s|d|ed|ing)? | believing|arguing|assuming|supposing|imagining|concluding|choosing|thought|said|felt )";
+
+/// Words before "think" where it is not the writer who thinks, or not in
+/// earnest.
+const OTHERS: &str = r"(?:
+      \b (?: some|many|most|few|several|others?|people|students?|learners?|readers?|beginners?|novices?|candidates?|respondents?
+        | test[-\ ]takers?|critics|someone|somebody|anyone|anybody|everyone|those|he|she|they ) \b
+        (?: , [^.,;!?\n]{1,30} , )? [^.,;!?\n]*?
+    | \b (?:one|you) \s+ (?:[a-z]+ly\s+)? (?:might|may|could|would|will) \b [^.,;!?\n]*?
+    | \b you
+    | \b (?:is|was|(?:might|may|could)\s+be) \s+ (?:[a-z]+ly|often|sometimes)
+    | \b i \s+ (?:(?:had|have|at)\s+)? (?:first|initially|originally|almost|briefly|once|nearly|wrongly)
+    | \b (?: tempt(?:ing|ed|ation|s)?|mistakes?|errors?|traps?|pitfalls?|misconceptions?|easy ) \b [^.,;!?\n]*? )";
+
+/// Words before an answer that are no statement by themselves: a mistake, a
+/// first impression, another case.
+const IMPRESSION: &str = r"(?:
+      \b (?:mistake|error|trap|pitfall|misconception|fallacy|temptation) \b (?: [^.,;!?\n]*? \s (?:is|be) | \s+that )
+    | \b i (?:\s+(?:had|have))? (?:\s+(?:[a-z]+ly|at\s+first))* \s+ (?:thought|believed|assumed|guessed)
+    | \b (?:may|might|could) \s+ (?:[a-z]+ly\s+|at\s+first\s+)? (?:seem|appear|look) (?:\s+(?:as\s+if|as\s+though|like))?
+    | \b according\s+to\s+ (?:some|many|others?|(?:most\s+)?(?:people|students)|a\s+student) \b [^.,;!?\n]*?
+    | \b (?:at\s+first(?:\s+(?:glance|sight|look))?|on\s+the\s+surface|na[iï]vely|superficially|mistakenly|wrongly) \b
+        (?:,?\s+it\s+(?:seems|appears|looks)(?:\s+(?:like|as\s+if))?)?
+    | \b (?:otherwise|or\s+else) )";
+
+/// What others say or might say, a mistake, or what the writer thought first,
+/// up to an answer.
+pub fn reported() -> String {
+    format!(r"(?ix) (?: {OTHERS} \s+ {THINK} | {IMPRESSION} ,? ) {DETERMINERS}")
+}
+
+/// What the writer thinks, up to an answer.
+pub fn own() -> String {
+    format!(
+        r"(?ix) \b (?:i|we) (?:['’](?:d|ll|m|ve))? (?:\s+(?:would|do|will|can|must|should|am|are|have|to|therefore|thus|hence|now|still|also|inclined))*
+            \s+ {THINK} {DETERMINERS}"
+    )
+}
+
+/// Words before an answer that may be a first impression.
+pub const WEAK: &str = r"(?ix) \b (?: (?:obvious|intuitive|natural|apparent) | intuitively ,? (?:\s+the)? ) \s* \z";
+
+/// A condition in the sentence before an answer.
+pub const CONDITION: &str = r"(?ix) \b (?:if|unless|(?:in|for)\s+(?:that|which)\s+case) \b
+    | (?: \A | [,;—–] | \b(?:and|but|that|because) ) [\s*_\#>-]* (?:had|were|when|should|provided|in\s+case) \s";
+
+/// A verb for what is so in another case.
+pub const WOULD: &str = r"(?i)\bwould\b|['’]d\b";
+
+/// A condition that is none: "if I had to choose".
+pub const EARNEST: &str = r"(?i)\bif\s+(?:(?:i|we)(?:\s+(?:had|have|were|must|am|remember|recall|understand|read|calculated|computed)\b|['’]m\b)|forced|pressed|asked|my\b)";
+
+/// Words that make an answer the result of what stands before it.
+pub const RESULT: &str =
+    r"(?i)\b(?:so|thus|therefore|hence|consequently|meaning|means|we\s+(?:get|find|see|obtain|conclude))\b[^.;!?\n]*\z";
+
+/// Another case, before "the answer would be".
+pub const CASE: &str = r"(?i)\A[\s*_#>-]*(?:but\s+|and\s+)?(?:in|under|without|outside|at|for)\s";
+
+/// What takes an answer back after it: a condition, or the others whose answer
+/// it is.
+pub const AFTER: &str = r"(?ix) \A [\ \t,)\]*_]* (?:
+      (?P<condition> (?:but\s+)? (?:only\s+)? (?:if|unless|when|provided|in\s+case|had|were\s+(?:it|the)) \s
+        | only\s+(?:for|in|at|under) \s )
+    | (?:some|many|one|you|people|students) \s+ (?:[a-z]+\s+)? (?:might|may|would|could|think|say|argue|claim|believe) \b
+    | according\s+to\s+(?:some|many|others) )";
 
 /// Words that begin a correction.
 pub const CORRECTION: &str = r"(?ix)
-    (?: \b(?:wait|actually|sorry|correction|scratch\s+that|i\s+mean|i\s+meant|make\s+(?:it|that)) \b [\s,.:;!…—–-]*
+    (?: \b(?:wait|actually|sorry|correction|scratch\s+that|i\s+mean|i\s+meant|make\s+(?:it|that)
+        | on\s+(?:second\s+thought|reflection) | correct\s+(?:myself|that|this)) \b [\s,.:;!…—–-]*
       | \bno [,.;!…—–] [\s,.…—–-]* )
     (?: \b(?:it['’]s|it\s+is|it\s+should\s+be|that['’]s|i\s+meant?|make\s+(?:it|that)|actually|wait|no|rather) \b [\s,:.]* )*";
+
+/// After a choice: it is right.
+pub const CALLED: &str = r"(?i: \s+ (?: (?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears\s+to\s+be) \s+ (?:[a-z]+ly\s+)? (?:(?:the|my|our)\s+)?
+        (?:only\s+|most\s+|single\s+)* (?: correct|right|best|better\s+(?:choice|answer|option|fit)|appropriate|likely|suitable|accurate|answer|valid | final\s+answer )
+    | (?:alone\s+)?fits\s+best ) \b | \s+ (?:it\s+is|is\s+the\s+one) \s* (?:[.!\n]|\z) )";
 
 /// Before a choice: the writer takes it, or it follows from what was said.
 pub const TAKEN: &str = r"(?ix)
       \b (?:i|we|let['’]?s|let\s+us) (?:['’](?:ll|d|m|ve))?
-        (?:\s+(?:will|would|am|must|should|can|shall|therefore|thus|hence|finally))*
+        (?:\s+(?:will|would|am|must|should|can|shall|therefore|thus|hence|finally|going\s+to))*
         \s+ (?: choos(?:e|ing) | chose | pick(?:ing)? | select(?:ing)? | go(?:ing)?\s+(?:with|for) | opt(?:ing)?\s+for
-            | settle\s+on | guess | answer | vote\s+for ) \s
+            | settle\s+on | guess | answer | vote\s+for | say | conclude(?:\s+that\s+it\s+is)? ) \s
+    | \b (?:left|leaves\s+(?:us|me)) \s+ with \s | (?:\A|\n|[.!]\s) \s* going \s+ with \s
     | (?:\b(?:which|this|that|it)(?:\s+is|['’]s)|\bmatch(?:es)?|\bcorrespond(?:s|ing)?\s+to|\bleads?\s+to|\bpoints?\s+to)
         \s+ (?:the\s+)? (?:option|choice|answer(?:\s+choice)?) \s";
 
 /// Before a choice that ends its sentence.
 pub const HENCE: &str = r"(?ix)
-    (?: \b(?:so|thus|therefore|hence|consequently|conclusion)\b
-      | (?m:^) \s* (?: [→⇒∴] | =+> | (?:it['’]s|it\s+is|it\s+must\s+be|definitely|probably|clearly)\b ) )
-    [\s,:]* (?:(?:it['’]s|it\s+is|it\s+must\s+be)\b)?";
+    (?: \b(?:so|thus|therefore|hence|consequently|conclusion|by\s+(?:elimination|exclusion))\b
+      | \b(?:it|that|this|which)\s+(?:has\s+to|must|can\s+only|should|would)\s+be\b
+      | \b(?:that|this|which)\s+leaves\b
+      | \b(?:think|believe|say|sure|certain|confident) (?:\s+that)? \s+ (?:it['’]s|it\s+is)\b
+      | (?: \A | \n | [.!?]\s ) \s* (?: leaving|(?:must|has\s+to)\s+be|(?:that|this|it)(?:['’]s|\s+is)|choose|select|pick
+            | the\s+(?:choice|winner|option|letter)\s+is ) \b
+      | (?m:^) \s* (?: [→⇒∴] | =+> | (?:definitely|probably|clearly)\b ) )
+    [\s,:]* (?:(?:it['’]s|it\s+is|it\s+(?:must|has\s+to)\s+be|only|just|with)\b)?";

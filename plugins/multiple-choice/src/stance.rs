@@ -1,0 +1,98 @@
+//! Whose a stated answer is, and whether it depends on a condition.
+
+use crate::patterns::{AFTER, CASE, CONDITION, DOUBT, EARNEST, OTHER, RESULT, WEAK, WOULD, own, reported};
+use regex::Regex;
+
+/// How many bytes before a statement, and after its choice, are read. Without
+/// a limit, a response of statements would be read once for each.
+const AROUND: usize = 200;
+
+/// How the writer stands to a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stance {
+    /// The writer states it.
+    Stated,
+    /// The writer states it for a case, or as a first impression.
+    Conditional,
+    /// Others state it, or nobody does.
+    Disowned,
+}
+
+/// Reads what stands around a choice.
+pub struct Stances {
+    doubt: Regex,
+    other: Regex,
+    reported: Regex,
+    own: Regex,
+    weak: Regex,
+    condition: Regex,
+    would: Regex,
+    earnest: Regex,
+    result: Regex,
+    case: Regex,
+    after: Regex,
+}
+
+impl Stances {
+    pub fn new() -> Result<Self, regex::Error> {
+        Ok(Self {
+            doubt: Regex::new(DOUBT)?,
+            other: Regex::new(OTHER)?,
+            reported: Regex::new(&reported())?,
+            own: Regex::new(&own())?,
+            weak: Regex::new(WEAK)?,
+            condition: Regex::new(CONDITION)?,
+            would: Regex::new(WOULD)?,
+            earnest: Regex::new(EARNEST)?,
+            result: Regex::new(RESULT)?,
+            case: Regex::new(CASE)?,
+            after: Regex::new(AFTER)?,
+        })
+    }
+
+    /// The stance to a choice that `words`, such as "answer would be", state.
+    /// They begin at `start` of the response; `rest` follows the choice.
+    pub fn of(&self, response: &str, start: usize, words: &str, rest: &str) -> Stance {
+        let before = sentence_before(response, start);
+        let rest = &rest[..rest.floor_char_boundary(AROUND)];
+        if self.reports(before) {
+            return Stance::Disowned;
+        }
+        let after = self.after.captures(rest).map(|after| after.name("condition").is_some());
+        if after == Some(false) {
+            return Stance::Disowned;
+        }
+        let condition = after.is_some() || self.condition.is_match(before) && !self.result.is_match(before);
+        if condition && (self.earnest.is_match(before) || self.earnest.is_match(rest)) {
+            return Stance::Stated;
+        }
+        let would = self.would.is_match(words);
+        match condition {
+            true if would => Stance::Disowned,
+            true => Stance::Conditional,
+            false if would && self.case.is_match(before) || self.weak.is_match(before) => Stance::Conditional,
+            false => Stance::Stated,
+        }
+    }
+
+    /// Whether what follows `at` in its sentence is doubted, or stated by
+    /// others.
+    pub fn is_disowned(&self, response: &str, at: usize) -> bool {
+        self.reports(sentence_before(response, at))
+    }
+
+    fn reports(&self, before: &str) -> bool {
+        self.doubt.is_match(before)
+            || self.other.is_match(before)
+            || self.reported.is_match(before) && !self.own.is_match(before)
+    }
+}
+
+/// The text of a sentence before `at`, as far as it is read.
+fn sentence_before(response: &str, at: usize) -> &str {
+    let before = &response[response.floor_char_boundary(at.saturating_sub(AROUND))..at];
+    let ends = |(mark, _): &(usize, &str)| before[mark + 1..].starts_with(char::is_whitespace);
+    let sentence = before.rmatch_indices(['.', '!', '?']).find(ends).map_or(0, |(mark, _)| mark + 1);
+    let line = before.trim_end().rfind('\n').map_or(0, |line| line + 1);
+    &before[sentence.max(line)..]
+}
