@@ -1,83 +1,113 @@
 """`functools.lru_cache` in Python. The cache in C puts each call of a recursion on the stack of C, where some hundred
-have room; calls from Python to Python need none of it. It is as fast here."""
+have room; calls from Python to Python need none of it. A call of the cache takes about twice as long as in C."""
 
 import collections
 import functools
-import inspect
-import types
+import sys
 
-# The cached function has the arguments of the function, so that they need not be packed and unpacked.
+# The key of a call is made of the arguments that are passed, as in C: defaults are not part of it. 1 and 1.0 are two
+# keys where they are the only argument. A key without a hash is an error in the words of C, which differ from those of
+# a dictionary.
 SOURCE = """
-def make(_user, _cache, _most, _info, _missing):
-    _hits = _misses = 0
-    _get, _move = _cache.get, getattr(_cache, "move_to_end", None)
+def make(function, cache, most, info, missing, make_key):
+    hits = misses = 0
+    get, use = cache.get, getattr(cache, "move_to_end", None)
 
-    def wrapper({parameters}):
-        nonlocal _hits, _misses
-        _key = {key}
-        _value = _get(_key, _missing)
-        if _value is not _missing:
-            _hits += 1
-            {used}
-            return _value
-        _misses += 1
-        _value = _user({parameters})
-        {room}
-        _cache[_key] = _value
-        return _value
+    def cached(*args, **kwargs):
+        nonlocal hits, misses
+        {key}
+        try:
+            value = get(key, missing)
+        except TypeError:
+            hash(key)
+            raise
+        if value is not missing:
+            hits += 1
+            {use}
+            return value
+        misses += 1
+        value = function(*args, **kwargs)
+        {keep}
+        return value
 
     def cache_info():
-        return _info(_hits, _misses, _most, len(_cache))
+        return info(hits, misses, most, len(cache))
 
     def cache_clear():
-        nonlocal _hits, _misses
-        _hits = _misses = 0
-        _cache.clear()
+        nonlocal hits, misses
+        hits = misses = 0
+        cache.clear()
 
-    wrapper.cache_info, wrapper.cache_clear = cache_info, cache_clear
-    return wrapper
+    cached.cache_info, cached.cache_clear = cache_info, cache_clear
+    return cached
 """
-ROOM = """if _most == 0:
-            return _value
-        if len(_cache) >= _most and _key not in _cache:
-            _cache.popitem(False)"""
-NAMES = frozenset("_user _cache _most _info _missing _hits _misses _get _move _key _value _make_key".split())
+TYPED = "key = make_key(args, kwargs, True)"
+UNTYPED = """if kwargs:
+            key = make_key(args, kwargs, False)
+        elif len(args) == 1 and type(args[0]) is int:
+            key = args[0]
+        else:
+            key = args"""
+# The function may have called itself with the same arguments.
+BOUNDED = """if key not in cache:
+            if len(cache) >= most:
+                cache.popitem(False)
+            cache[key] = value"""
+MOST_LIMIT = 2**31 - 1
 
 
 def install():
     functools._lru_cache_wrapper = wrapper
+    sys.setrecursionlimit, sys.getrecursionlimit = limits(sys.setrecursionlimit, sys.getrecursionlimit())
 
 
 def wrapper(function, maxsize, typed, info):
-    names = parameters(function)
-    if typed or names is None:
-        made = maker("*args, **kwargs", f"_make_key(args, kwargs, {bool(typed)})", maxsize is not None)
-    elif len(names) == 1:
-        # 1 and 1.0 are two keys where they are the only argument.
-        made = maker(names[0], f"{names[0]} if type({names[0]}) is int else ({names[0]},)", maxsize is not None)
-    else:
-        made = maker(", ".join(names), f"({', '.join(names)})", maxsize is not None)
+    if maxsize == 0:
+        return uncached(function, info)
+    made = maker(bool(typed), maxsize is not None)
     cache = {} if maxsize is None else collections.OrderedDict()
-    cached = made(function, cache, maxsize, info, object())
-    if names:
-        cached.__defaults__ = function.__defaults__
-    return cached
-
-
-def parameters(function):
-    """The names of a function's parameters, if they are all it takes."""
-    if not isinstance(function, types.FunctionType):
-        return None
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-    if code.co_kwonlyargcount or code.co_posonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        return None
-    return names if NAMES.isdisjoint(names) and "type" not in names else None
+    return made(function, cache, maxsize, info, object(), functools._make_key)
 
 
 @functools.cache
-def maker(parameters, key, bounded):
-    names = {"_make_key": functools._make_key, "type": type, "len": len}
-    used, room = ("_move(_key)", ROOM) if bounded else ("pass", "pass")
-    exec(SOURCE.format(parameters=parameters, key=key, used=used, room=room), names)
+def maker(typed, bounded):
+    # The builtins, even if the code has names of its own for them.
+    names = {"__builtins__": {each.__name__: each for each in (TypeError, getattr, hash, int, len, type)}}
+    use, keep = ("use(key)", BOUNDED) if bounded else ("pass", "cache[key] = value")
+    exec(SOURCE.format(key=TYPED if typed else UNTYPED, use=use, keep=keep), names)
     return names["make"]
+
+
+def uncached(function, info):
+    """A cache without room, which counts calls and looks at no key."""
+    misses = 0
+
+    def cached(*args, **kwargs):
+        nonlocal misses
+        misses += 1
+        return function(*args, **kwargs)
+
+    def cache_info():
+        return info(0, misses, 0, 0)
+
+    def cache_clear():
+        nonlocal misses
+        misses = 0
+
+    cached.cache_info, cached.cache_clear = cache_info, cache_clear
+    return cached
+
+
+def limits(change, limit):
+    """The recursion limit in calls: a cached call has two frames here, and one in CPython."""
+
+    def setrecursionlimit(limit_of_calls, /):
+        nonlocal limit
+        is_usual = type(limit_of_calls) is int and 0 < limit_of_calls <= MOST_LIMIT
+        change(min(2 * limit_of_calls, MOST_LIMIT) if is_usual else limit_of_calls)
+        limit = limit_of_calls
+
+    def getrecursionlimit():
+        return limit
+
+    return setrecursionlimit, getrecursionlimit
