@@ -3,6 +3,7 @@
 import queue
 import sys
 import threading
+import traceback
 import types
 
 from threads import ThreadPoolExecutor
@@ -23,12 +24,38 @@ class Process(threading.Thread):
         super().__init__(None, target, name, args, kwargs, daemon=daemon)
 
     pid = property(lambda self: self.ident)
-    exitcode = property(lambda self: None if self.is_alive() else 0)
+    exitcode = property(lambda self: self._status if self._started.is_set() and not self.is_alive() else None)
+    _status = 0
+
+    def _bootstrap_inner(self):
+        """Runs `run` as a process does: an exception or an exit is its status."""
+        run = self.run
+
+        def child():
+            try:
+                run()
+            except SystemExit as exit:
+                self._status = status_of(exit)
+            except Exception:
+                self._status = 1
+                sys.stderr.write(f"Process {self.name}:\n{traceback.format_exc()}")
+
+        self.run = child
+        super()._bootstrap_inner()
 
     def terminate(self):
         pass
 
     kill = close = terminate
+
+
+def status_of(exit):
+    if exit.code is None:
+        return 0
+    if isinstance(exit.code, int):
+        return exit.code & 255
+    sys.stderr.write(f"{exit.code}\n")
+    return 1
 
 
 class Result:
