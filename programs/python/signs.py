@@ -23,12 +23,15 @@ MULTIPLY = dis.opmap["BINARY_OP"]
 CACHE = dis.opmap["CACHE"]
 # The exception's traceback is freed on the stack of C, which has room for so many of its entries at least.
 DEEP = 1000
+# What C says where its stack ends, here after about 1 MiB. A recursion that exceeds the limit of Python has another text.
+OVERFLOW = "Stack overflow"
 HERE = __file__.rpartition("/")[0] + "/"
 
 
 class Signs:
     def __init__(self):
-        self.found, self.depth, self.error, self.has_escaped = {}, 0, None, False
+        self.found, self.depth, self.has_escaped = {}, 0, False
+        self.error = self.overflow = None
 
     def add(self, kind, why):
         """Notes that the job should be repeated in the way `kind`."""
@@ -51,6 +54,8 @@ class Signs:
             return
         self.depth = 1
         kind = type(error)
+        if kind is RecursionError and instruction(code, offset) != RAISE:
+            self.overflow = error
         if kind is OverflowError and str(error) in NARROW or kind is ValueError and str(error).endswith(ISLICE):
             # C raised it: not the code, nor a module of this folder, which knows what to do then. A sequence that is
             # repeated too often has no room in 64 bits either.
@@ -66,6 +71,8 @@ class Signs:
     def escaped(self, error):
         """Notes an exception that the code did not catch."""
         self.has_escaped |= error is self.error
+        if type(error) is RecursionError and str(error).startswith(OVERFLOW) and error is self.overflow:
+            self.add("stack", f"RecursionError: {error}")
 
     def report(self, ways):
         """The last line on stderr, which asks for the job to be repeated. In a job that was repeated so, a number that
