@@ -18,6 +18,8 @@ from signs import SIGNS
 ALONE = "a thread waits for another, and there is only one"
 # A thread that sleeps for so many seconds may wait for another to end it.
 PATIENCE = 0.5
+# Polls of an empty queue, one after the other, after which a thread waits for another.
+POLLS = 1000
 
 
 class Ended(BaseException):
@@ -41,7 +43,7 @@ class Scheduler:
     def begin(self):
         """Runs a thread to its end."""
         function, handle, daemon = self.waiting.popleft()
-        handle.ident, handle.slept = next(self.idents), 0
+        handle.ident, handle.slept, handle.polls = next(self.idents), 0, 0
         self.stack.append((handle, daemon))
         self.waits.append(None)
         try:
@@ -102,6 +104,17 @@ class Scheduler:
         if not self.stack[-1][1]:
             SIGNS.add("threads", ALONE)
         raise Ended
+
+    def poll(self):
+        """Notes that the thread asked a queue in vain. One that goes on so waits for another, which has to begin or is
+        further down on the stack."""
+        if self.waiting:
+            self.begin()
+        elif self.stack:
+            handle = self.stack[-1][0]
+            handle.polls += 1
+            if handle.polls > POLLS and self.is_one_free():
+                self.end_thread()
 
     def sleep_in_turn(self, seconds):
         until = self.now() + seconds
@@ -275,9 +288,21 @@ def put(self, item, block=True, timeout=None, put=queue.Queue.put):
         self.not_empty.notify()
 
 
+def get(self, block=True, timeout=None, get=queue.Queue.get):
+    """`Queue.get`, which lets other threads go on where it finds nothing."""
+    try:
+        item = get(self, block, timeout)
+    except queue.Empty:
+        SCHEDULER.poll()
+        raise
+    if SCHEDULER.stack:
+        SCHEDULER.stack[-1][0].polls = 0
+    return item
+
+
 def install():
     # Its other classes are derived from it.
-    queue.Queue.put = put
+    queue.Queue.put, queue.Queue.get = put, get
     for module, names in (
         (_thread, {
             "start_joinable_thread": start_joinable_thread, "start_new_thread": start_new_thread,
