@@ -20,7 +20,7 @@ struct Request {
     repeat: BTreeMap<String, String>,
 }
 
-/// The last run of a job.
+/// The last run of a job that ended by itself, or its only one.
 pub(crate) struct Ran {
     pub(crate) output: Output,
     /// What the interpreter lacks that the job needs, in any way.
@@ -36,13 +36,18 @@ pub(crate) fn run(count: usize, job: impl Fn(usize, &Ways) -> Job) -> Vec<Result
         let outputs = exec::run(open.iter().map(|at| job(*at, &ways[*at])).collect());
         let mut asking = Vec::new();
         for (at, output) in open.into_iter().zip(outputs) {
-            ran[at] = Some(output.map(|output| {
-                let (new, lacking) = wanted(&output, &mut ways[at]);
+            let (ran, ways) = (&mut ran[at], &mut ways[at]);
+            let next = output.map(|output| {
+                let (new, lacking) = wanted(&output, ways);
                 if new {
                     asking.push(at);
                 }
                 Ran { output, lacking }
-            }));
+            });
+            *ran = Some(match (ran.take(), next) {
+                (Some(Ok(before)), Ok(next)) => Ok(later(before, next)),
+                (_, next) => next,
+            });
         }
         if asking.is_empty() {
             break;
@@ -52,6 +57,18 @@ pub(crate) fn run(count: usize, job: impl Fn(usize, &Ways) -> Job) -> Vec<Result
     ran.into_iter()
         .map(|ran| ran.unwrap_or_else(|| Err(Error::InvalidRequest("the host gave too few answers".into()))))
         .collect()
+}
+
+/// The run that counts of one and its repetition. A repetition is slower: if
+/// it does not end, the run before it counts where it passed, and what it lacks
+/// leaves the result open where it did not.
+fn later(before: Ran, next: Ran) -> Ran {
+    let exited = |ran: &Ran| matches!(ran.output.ending, Ending::Exited(_));
+    if exited(&next) || !exited(&before) {
+        return next;
+    }
+    let lacking = before.lacking.map(|what| format!("{what}; its slower repetition did not end"));
+    Ran { output: before.output, lacking }
 }
 
 /// Adds the ways that a child asks for. Returns whether one is new, and what
@@ -99,6 +116,27 @@ mod tests {
         assert_eq!(ways, Ways::from(["wide".to_owned()]));
         assert!(!wanted(&asking, &mut ways).0);
         assert!(!wanted(&output(Ending::OutOfBudget("cpu".into()), REQUEST), &mut Ways::new()).0);
+    }
+
+    #[test]
+    fn a_repetition_that_does_not_end_leaves_the_run_before_it() {
+        let ran = |ending, lacking: Option<&str>| Ran { output: output(ending, ""), lacking: lacking.map(Into::into) };
+        let slow = || ran(Ending::OutOfBudget("cpu".into()), None);
+        let kept = later(ran(Ending::Exited(0), Some("32 bits")), slow());
+        assert!(matches!(kept.output.ending, Ending::Exited(0)));
+        assert_eq!(kept.lacking.as_deref(), Some("32 bits; its slower repetition did not end"));
+        let last = later(ran(Ending::Exited(0), Some("32 bits")), ran(Ending::Exited(1), None));
+        assert!(matches!(last.output.ending, Ending::Exited(1)) && last.lacking.is_none());
+        assert!(later(slow(), slow()).lacking.is_none());
+    }
+
+    #[test]
+    fn a_stack_that_ended_is_not_repeated() {
+        let (new, lacking) = wanted(
+            &output(Ending::Exited(1), "{\"repeat\": {\"stack\": \"Stack overflow\"}}"),
+            &mut Ways::new(),
+        );
+        assert!(!new && lacking.unwrap().ends_with("Stack overflow"));
     }
 
     #[test]
