@@ -163,7 +163,7 @@ fn what_a_server_did_is_not_learned(project: &Project) {
         "samples could not be scored or had a tool that was unavailable, more than train.max_failure_rate = 0.01";
     assert!(said.contains(expected), "{said}");
     assert!(said.contains("the tool function `calculator` is unavailable: `mortal` does not answer\n"), "{said}");
-    assert!(samples.iter().all(|sample| !sample["messages"].to_string().contains("does not answer")));
+    assert!(samples.is_empty(), "{samples:?}");
 }
 
 #[test]
