@@ -48,8 +48,8 @@ Commands:
   learning-judges   train the demo model on the exact answer, a reward model and a language model
                     behind a server that fails, and write docs/learning-judges.md
   test              set up, build everything, and run every test
-  rebuild           build some plugins again in another folder and another order, and check
-                    that they are the same to the last byte
+  rebuild           build the plugins in Rust again in another folder and another order,
+                    and check that they are the same to the last byte
   structure         check which crate depends on which, and that no files import each
                     other in a circle
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,

@@ -1,28 +1,27 @@
-//! `cargo xtask rebuild`: builds some standard plugins a second time, differently, and compares.
+//! `cargo xtask rebuild`: builds the standard plugins in Rust a second time, differently, and compares.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::setup::{GUEST_TARGET, cannot};
-use crate::{cache, guests, rust_plugins, setup, ui};
+use crate::{cache, rust_plugins, setup, ui};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Between them, they use the SDK and regular expressions, and two versions of one crate.
-const PLUGINS: [&str; 3] = ["exact-answer", "multiple-choice", "search"];
-
 /// Builds them here, and again in another folder, from nothing, in another order and one unit at a time.
 pub fn check(root: &Path) -> Result<()> {
     setup::guest_target()?;
-    guests::build_plugins(root, &PLUGINS)?;
+    let built = root.join("target/plugins");
+    let names = rust_plugins::build(root, &built)?;
     let copy = std::env::temp_dir().join(format!("gavel-rebuild-{}", std::process::id()));
     let differing = ui::step("plugins built again", || {
         cache::remove(&copy)?;
         copy_sources(root, &copy)?;
-        let differing = differing(root, &copy);
+        let differing = differing(&copy, &names, &built);
         cache::remove(&copy)?;
         let found = differing?;
-        let said = format!("{} of {} are the same", PLUGINS.len() - found.len(), PLUGINS.len());
+        let said = format!("{} of {} are the same", names.len() - found.len(), names.len());
         Ok((found, said))
     })?;
     match differing.as_slice() {
@@ -33,15 +32,15 @@ pub fn check(root: &Path) -> Result<()> {
     }
 }
 
-fn differing(root: &Path, copy: &Path) -> Result<Vec<&'static str>> {
+fn differing(copy: &Path, names: &BTreeSet<String>, built: &Path) -> Result<Vec<String>> {
     let target = copy.join("other-target");
     let read = |path: PathBuf| fs::read(&path).map_err(|error| cannot("read", &path, &error));
     let mut found = Vec::new();
-    for name in PLUGINS.into_iter().rev() {
+    for name in names.iter().rev() {
         rust_plugins::compile(copy, name, &target, &["--jobs", "1"])?;
         let again = target.join(GUEST_TARGET).join("release").join(format!("{}.wasm", name.replace('-', "_")));
-        if read(again)? != read(root.join("target/plugins").join(format!("{name}.wasm")))? {
-            found.push(name);
+        if read(again)? != read(built.join(format!("{name}.wasm")))? {
+            found.push(name.clone());
         }
     }
     Ok(found)
