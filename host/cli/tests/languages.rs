@@ -147,6 +147,9 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     for language in LANGUAGES {
         make(&project, language, "reward");
     }
+    for language in ["c", "cpp"] {
+        is_the_same_in_another_folder(&project, language);
+    }
     project.write("rows.jsonl", &rows(1000));
     let all = score(&project, "reward", "rows.jsonl");
     let mut seen: Vec<String> = Vec::new();
@@ -182,6 +185,26 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     }
     types_are_checked_before_a_plugin_in_typescript_is_built(&project);
     exceptions::name_the_authors_lines(&project, "reward-ts");
+}
+
+/// Builds a reward again elsewhere, from its sources alone.
+fn is_the_same_in_another_folder(project: &Project, language: &str) {
+    let name = format!("reward-{language}");
+    let elsewhere = project.path("else/where");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let copied = Command::new("cp").arg("-r").arg(project.path(&name)).arg(&elsewhere).status().unwrap();
+    assert!(copied.success());
+    std::fs::remove_dir_all(elsewhere.join(&name).join("build")).unwrap();
+    // Of what zig keeps, only the libraries of C and C++ are taken.
+    let built = project
+        .command(&["plugin", "build", &format!("else/where/{name}")])
+        .env("ZIG_LOCAL_CACHE_DIR", elsewhere.join("cache"))
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    let bytes = |path: &str| std::fs::read(project.path(path)).unwrap();
+    let component = component("reward", language);
+    assert!(bytes(&component) == bytes(&format!("else/where/{component}")), "{component}");
 }
 
 /// Breaks a type of the reward in TypeScript, so that no build accepts it.
