@@ -135,15 +135,15 @@ fn with_mortal_server(project: &Project, every: &str, settings: &[&str]) -> (Str
     let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
     let output = project.run(&TRAIN[..11].iter().copied().chain(settings).collect::<Vec<_>>());
     let run = project.path(&format!("runs/every{every}/trajectories"));
-    // A run that stops in its first step has none.
+    // A run that stops in its first step may have none.
     let entries = std::fs::read_dir(run).into_iter().flatten();
     let mut steps: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     steps.sort();
     (stderr(&output), steps.iter().flat_map(|step| lines(step)).collect())
 }
 
-/// A call under way at the end of its server may have had its effect, so it is not repeated, and its sample has no reward. No
-/// sample is scored and learned from that reads of it.
+/// A call under way at the end of its server may have had its effect, so it is not repeated, and its sample has no
+/// reward. No sample is scored and learned from that reads of it.
 fn what_a_server_did_is_not_learned(project: &Project) {
     let (said, samples) = with_mortal_server(project, "5", &["train.max_failure_rate=1.0"]);
     assert!(samples.iter().any(|sample| sample["outcome"] == "scored"), "{said}");
@@ -163,7 +163,12 @@ fn what_a_server_did_is_not_learned(project: &Project) {
         "samples could not be scored or had a tool that was unavailable, more than train.max_failure_rate = 0.01";
     assert!(said.contains(expected), "{said}");
     assert!(said.contains("the tool function `calculator` is unavailable: `mortal` does not answer\n"), "{said}");
-    assert!(samples.is_empty(), "{samples:?}");
+    // What was written before has calls that cannot be read at most.
+    for sample in &samples {
+        let uses = sample.get("rollout").and_then(|rollout| rollout["tool_uses"].as_array());
+        assert!(!uses.is_some_and(|uses| uses.iter().any(|each| each["ending"] == "answered")), "{sample:?}");
+        assert!(!sample["messages"].to_string().contains("does not answer"), "{sample:?}");
+    }
 }
 
 #[test]
