@@ -5,12 +5,13 @@ import collections
 import functools
 import sys
 
-# The key of a call is made of the arguments that are passed, as in C: defaults are not part of it. 1 and 1.0 are two
-# keys where they are the only argument. A key without a hash is an error in the words of C, which differ from those of
-# a dictionary.
+# The key of a call is made of the arguments that are passed, as in C: defaults are not part of it. An `int` or a `str`
+# is the key itself where it is the only argument: 1 and 1.0 are two keys then, and so are a text and an equal one of
+# another class. A key without a hash is an error in the words of C, which differ from those of a dictionary.
 SOURCE = """
 def make(function, cache, most, info, missing, make_key):
     hits = misses = 0
+    bare = int, str
     get, use = cache.get, getattr(cache, "move_to_end", None)
 
     def cached(*args, **kwargs):
@@ -44,7 +45,7 @@ def make(function, cache, most, info, missing, make_key):
 TYPED = "key = make_key(args, kwargs, True)"
 UNTYPED = """if kwargs:
             key = make_key(args, kwargs, False)
-        elif len(args) == 1 and type(args[0]) is int:
+        elif len(args) == 1 and type(args[0]) in bare:
             key = args[0]
         else:
             key = args"""
@@ -72,7 +73,7 @@ def wrapper(function, maxsize, typed, info):
 @functools.cache
 def maker(typed, bounded):
     # The builtins, even if the code has names of its own for them.
-    names = {"__builtins__": {each.__name__: each for each in (TypeError, getattr, hash, int, len, type)}}
+    names = {"__builtins__": {each.__name__: each for each in (TypeError, getattr, hash, int, len, str, type)}}
     use, keep = ("use(key)", BOUNDED) if bounded else ("pass", "cache[key] = value")
     exec(SOURCE.format(key=TYPED if typed else UNTYPED, use=use, keep=keep), names)
     return names["make"]
