@@ -132,10 +132,8 @@ mod tests {
 
     #[test]
     fn a_stack_that_ended_is_not_repeated() {
-        let (new, lacking) = wanted(
-            &output(Ending::Exited(1), "{\"repeat\": {\"stack\": \"Stack overflow\"}}"),
-            &mut Ways::new(),
-        );
+        let (new, lacking) =
+            wanted(&output(Ending::Exited(1), "{\"repeat\": {\"stack\": \"Stack overflow\"}}"), &mut Ways::new());
         assert!(!new && lacking.unwrap().ends_with("Stack overflow"));
     }
 

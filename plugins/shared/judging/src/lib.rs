@@ -9,8 +9,11 @@ mod object;
 mod prompt;
 mod quotation;
 mod scale;
+mod scale_ends;
 mod score;
 mod stated_scale;
+mod subscores;
+mod tokens;
 mod verdict;
 mod verdicts;
 

@@ -2,7 +2,10 @@
 //! as `It lists the numbers from 1 to 5`, is no scale of the score.
 
 use crate::quotation::{lines, quotations, quotes};
-use crate::scale::{ASKED, number};
+use crate::scale::ASKED;
+use crate::scale_ends::{anchors, is_full, is_inverted, legend, started_from};
+use crate::subscores::are_summed;
+use crate::tokens::{Token, clauses, tokens};
 
 /// Words that announce a range: `on a scale from`, `are between`.
 const ANNOUNCING: &[&str] = &[
@@ -77,7 +80,7 @@ const LEADING: &[&str] = &[
     "would",
 ];
 /// Words for a score and for giving one.
-const SCORING: &[&str] = &[
+pub(crate) const SCORING: &[&str] = &[
     "evaluate",
     "evaluated",
     "grade",
@@ -143,12 +146,6 @@ const OTHERS: &[&str] = &[
     "user",
     "users",
 ];
-/// Words for the highest score.
-const HIGHEST: &[&str] = &["full", "highest", "max", "maximum", "top"];
-/// Words between the highest score and its number.
-const BEFORE_HIGHEST: &[&str] = &[":", "=", "a", "are", "is", "of", "possible", "the"];
-const WORST: &[&str] = &["awful", "bad", "poor", "terrible", "useless", "worst"];
-const BEST: &[&str] = &["best", "excellent", "flawless", "great", "ideal", "perfect"];
 /// Words that a count out of a number has: `Facts supported: 3/4`.
 const COUNTED: &[&str] = &[
     "answered",
@@ -164,107 +161,28 @@ const COUNTED: &[&str] = &[
     "supported",
     "tests",
 ];
-/// Tokens of a clause that are read; no sentence has more.
-const MOST_TOKENS: usize = 500;
-/// Numbers in words that scales have.
-const NUMBERS: [(&str, f64); 13] = [
-    ("zero", 0.0),
-    ("one", 1.0),
-    ("two", 2.0),
-    ("three", 3.0),
-    ("four", 4.0),
-    ("five", 5.0),
-    ("six", 6.0),
-    ("seven", 7.0),
-    ("eight", 8.0),
-    ("nine", 9.0),
-    ("ten", 10.0),
-    ("twenty", 20.0),
-    ("hundred", 100.0),
-];
-
 /// Whether a text states that a score without a scale beside it is on another scale than the one from 0 to 10. A score
 /// beyond a scale is not on it.
 pub(crate) fn states_another(text: &str, score: f64) -> bool {
     let quoted = quotations(text);
     let is_said = |start: usize| !quoted.iter().any(|range| range.contains(&start));
     let said = lines(text).into_iter().filter(|line| line.fence.is_none() && !line.text.starts_with('>'));
-    said.flat_map(|line| clauses(line.text).map(move |clause| (clause, line)))
+    let said: Vec<_> = said.filter(|line| is_said(line.start)).collect();
+    let clauses: Vec<_> = said
+        .iter()
+        .flat_map(|line| clauses(line.text).map(move |clause| (clause, line)))
         .filter(|(clause, line)| is_said(line.start + (clause.as_ptr() as usize - line.text.as_ptr() as usize)))
-        .any(|(clause, _)| {
-            let words = tokens(clause);
-            let mut scales = scales(&words).chain(outs(&words, score)).chain(anchors(&words));
-            scales.any(|(low, high)| (low, high) != (0.0, ASKED) && (low..=high).contains(&score))
-        })
-}
-
-/// A word in lower case, a number, or a sign.
-#[derive(Debug, Clone, PartialEq)]
-enum Token {
-    Word(String),
-    Number(f64),
-}
-
-impl Token {
-    fn is_in(&self, words: &[&str]) -> bool {
-        matches!(self, Self::Word(word) if words.contains(&word.as_str()))
-    }
-
-    fn is(&self, word: &str) -> bool {
-        self.is_in(&[word])
-    }
-
-    fn number(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Word(word) => NUMBERS.iter().find(|(name, _)| name == word).map(|(_, number)| *number),
-        }
-    }
-}
-
-/// The parts of a line between full stops, commas and the like.
-fn clauses(line: &str) -> impl Iterator<Item = &str> {
-    let is_within = |at: usize| line[at + 1..].starts_with(|c: char| c.is_ascii_digit());
-    let ends = line.char_indices().filter(move |(at, c)| "!?;".contains(*c) || ".,".contains(*c) && !is_within(*at));
-    let mut start = 0;
-    let mut parts: Vec<&str> = Vec::new();
-    for (at, _) in ends {
-        parts.push(&line[start..at]);
-        start = at + 1;
-    }
-    parts.push(&line[start..]);
-    parts.into_iter().filter(|part| !part.is_empty())
-}
-
-/// The tokens of a clause. Dashes of any length are one sign, the bars of a table are colons, and Markdown's characters are
-/// left out.
-fn tokens(text: &str) -> Vec<Token> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next().filter(|_| found.len() < MOST_TOKENS) {
-        if let Some((value, after)) = number(rest) {
-            found.push(Token::Number(value));
-            rest = after;
-        } else if first.is_alphanumeric() {
-            let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-            found.push(Token::Word(rest[..end].to_ascii_lowercase()));
-            rest = &rest[end..];
-        } else {
-            let sign = match first {
-                '–' | '—' | '−' => '-',
-                '|' => ':',
-                other => other,
-            };
-            if "-()/:=%[]".contains(sign) {
-                found.push(Token::Word(sign.to_string()));
-            }
-            rest = &rest[first.len_utf8()..];
-        }
-    }
-    // `1-to-5`
-    let is_to = |at: Option<usize>| at.and_then(|at| found.get(at)).is_some_and(|word: &Token| word.is("to"));
-    let is_kept = |at: usize| !found[at].is("-") || !(is_to(at.checked_sub(1)) || is_to(Some(at + 1)));
-    (0..found.len()).filter(|at| is_kept(*at)).map(|at| found[at].clone()).collect()
+        .map(|(clause, _)| tokens(clause))
+        .collect();
+    let is_another = |(low, high): (f64, f64)| (low, high) != (0.0, ASKED) && (low..=high).contains(&score);
+    let states = |words: &Vec<Token>| {
+        let starts = started_from(words).map(|top| (0.0, top));
+        let mut scales = scales(words).chain(outs(words, score)).chain(anchors(words)).chain(starts);
+        scales.any(is_another) || score < ASKED && is_full(words) || is_inverted(words)
+    };
+    clauses.iter().any(states)
+        || legend(&clauses).is_some_and(is_another)
+        || are_summed(said.iter().map(|line| line.text), score)
 }
 
 /// A scale that is named in a clause, and the tokens that name it.
@@ -335,7 +253,11 @@ fn is_of_score(words: &[Token], scale: &Named) -> bool {
     let subject = &before[..before.len() - count];
     let is_given = subject.split_last().is_some_and(|(last, lead)| last.is_in(SCORING) && leads(lead));
     let is_judged = || before.last().is_some_and(|word| word.number().is_some()) || is_scored(words);
-    is_given && !is_reported(words) || has_scale && (leads(before) || is_judged())
+    let is_alone = words[scale.start].is("out") && scale.start == 0 && scale.end == words.len();
+    let is_chosen = words[..scale.start].split_last().is_some_and(|(verb, rest)| {
+        verb.is_in(&["use", "using"]) && rest.iter().rev().take(2).any(|word| word.is("i"))
+    });
+    is_alone || is_chosen || is_given && !is_reported(words) || has_scale && (leads(before) || is_judged())
 }
 
 /// Whether a clause speaks of the judge's score: not of one that somebody else gives, or that the response writes.
@@ -354,7 +276,7 @@ fn is_reported(words: &[Token]) -> bool {
 }
 
 /// Whether these words, from the last colon, may stand before the judge's own score.
-fn leads(words: &[Token]) -> bool {
+pub(crate) fn leads(words: &[Token]) -> bool {
     let start = words.iter().rposition(|word| word.is(":")).map_or(0, |at| at + 1);
     words[start..].iter().all(|word| word.is_in(LEADING))
 }
@@ -379,36 +301,4 @@ fn outs(words: &[Token], score: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
         let is_same = (value / top - score / ASKED).abs() < 1e-9;
         (is_end && !is_same && is_score).then_some((0.0, top))
     })
-}
-
-/// The scales whose ends or whose highest score a clause names: `1 is the worst and 5 the best`, `The maximum score is 5`.
-fn anchors(words: &[Token]) -> impl Iterator<Item = (f64, f64)> + '_ {
-    let is_valued = |at: usize, values: &[&str]| {
-        let rest =
-            words[at + 1..].iter().skip_while(|word| word.is_in(&["(", "=", ":", "being", "is", "means", "the"]));
-        rest.take(1).any(|word| word.is_in(values))
-    };
-    let find = move |values| (0..words.len()).find_map(move |at| words[at].number().filter(|_| is_valued(at, values)));
-    let ends = find(WORST).zip(find(BEST)).filter(|(low, high)| *low <= 1.0 && low < high);
-    let highest = (0..words.len()).filter_map(|start| {
-        let word = words[start].is_in(HIGHEST).then_some(start + 1).filter(|_| leads(&words[..start]))?;
-        let skip = |at: usize| at + words[at..].iter().take_while(|word| word.is_in(BEFORE_HIGHEST)).count();
-        let at = skip(word);
-        let is_score = |at: usize| words.get(at).is_some_and(|word| word.is_in(SCORING));
-        let top = if is_score(at) { skip(at + 1) } else { at };
-        let is_named = is_score(at) || is_score(top + 1);
-        words.get(top)?.number().filter(|_| is_named).map(|top| (0.0, top))
-    });
-    let reversed = (0..words.len()).filter_map(|at| {
-        let top = words[at].number()?;
-        let rest: Vec<_> =
-            words[at + 1..].iter().filter(|word| !word.is_in(&["is", "being", "the", "possible"])).collect();
-        let is_named = match rest[..] {
-            [highest, close] if close.is(")") => highest.is_in(HIGHEST) && words[..at].iter().all(|word| word.is("(")),
-            [highest, score, ..] => highest.is_in(HIGHEST) && score.is_in(SCORING) && leads(&words[..at]),
-            _ => false,
-        };
-        is_named.then_some((0.0, top))
-    });
-    ends.into_iter().chain(highest).chain(reversed)
 }
