@@ -24,6 +24,9 @@ const BETTER: Form<Better> = Form {
     is_plain: |_| false,
     unsettles: |_, _| false,
     may_differ: |text, _| words(text).any(|word| COMPARING.contains(&word.as_str())),
+    rivals: |_, _, _, _| false,
+    doubts: |_, _, _| false,
+    answers: |_, _| false,
     rescales: |_, _| false,
 };
 

@@ -24,6 +24,12 @@ pub(crate) struct Form<T> {
     pub(crate) unsettles: fn(&str, &Value) -> bool,
     /// Whether a text beside a verdict may name another one.
     pub(crate) may_differ: fn(&str, T) -> bool,
+    /// Whether a field of an object has another verdict than this one, which stands in the field of the second name.
+    pub(crate) rivals: fn(&str, &Value, &str, T) -> bool,
+    /// Whether the texts before and behind a verdict show that it may not be the judge's whole and last one.
+    pub(crate) doubts: fn(&str, &str, T) -> bool,
+    /// Whether a text gives the number of a verdict without a label as something else, such as the answer to the task.
+    pub(crate) answers: fn(&str, T) -> bool,
     /// Whether a text beside a verdict states that it is on another scale.
     pub(crate) rescales: fn(&str, T) -> bool,
 }
@@ -168,6 +174,10 @@ fn after_label<'a>(text: &'a str, before: &str) -> Option<(Option<&'a str>, &'a 
     let text = is(text).map_or(text, |rest| if rest.trim_start().starts_with(':') { rest.trim_start() } else { text });
     let separated = text.strip_prefix([':', '=']);
     let separated = separated.or_else(|| text.strip_prefix("is ").or_else(|| text.strip_prefix("of ")));
+    let separated = separated.or_else(|| {
+        let dashed = ["- ", "– ", "— "].iter().find_map(|dash| text.strip_prefix(dash));
+        dashed.filter(|value| crate::score::is_out_of_asked(value))
+    });
     separated.map(|text| (scale, text.trim_start_matches(DECORATION)))
 }
 

@@ -3,11 +3,17 @@
 mod answers;
 mod ask;
 mod better;
+mod citation;
 mod claim;
+mod criterion;
+mod fields;
 mod format;
 mod object;
+mod opinion;
+mod plain;
 mod prompt;
 mod quotation;
+mod revision;
 mod scale;
 mod scale_ends;
 mod score;
@@ -16,6 +22,7 @@ mod subscores;
 mod tokens;
 mod verdict;
 mod verdicts;
+mod wrapped;
 
 #[cfg(test)]
 mod replies;

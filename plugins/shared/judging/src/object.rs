@@ -56,7 +56,12 @@ impl Object {
     /// What it states, if it has fields of this form: `"score": 7`, `"Final score": "7/10"`. `Some(None)` if it has
     /// several that differ, or one that is not a verdict.
     pub(crate) fn verdict<T: Copy + PartialEq>(&self, form: &Form<T>) -> Option<Option<T>> {
-        let mut verdicts = self.0.iter().filter(|(name, _)| is_meant(name, form.labels)).map(|(_, value)| {
+        let is_label = |(name, _): &&(String, Value)| is_meant(name, form.labels);
+        let is_overall = |(name, _): &&(String, Value)| form.is_number && name.eq_ignore_ascii_case("overall");
+        let has_label = self.0.iter().any(|field| is_label(&field));
+        let is_named = |field: &&(String, Value)| if has_label { is_label(field) } else { is_overall(field) };
+        let chosen = self.0.iter().find(is_named).map(|(name, _)| name.as_str())?;
+        let mut verdicts = self.0.iter().filter(is_named).map(|(_, value)| {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Number(number) => number.to_string(),
@@ -68,7 +73,15 @@ impl Object {
         let first = verdicts.next()?;
         let is_one =
             verdicts.all(|other| other == first) && !self.0.iter().any(|(name, value)| form.unsettles(name, value));
-        Some(first.filter(|_| is_one))
+        let has_rival = |verdict: &T| self.0.iter().any(|(name, value)| (form.rivals)(name, value, chosen, *verdict));
+        Some(first.filter(|_| is_one).filter(|verdict| !has_rival(verdict)))
+    }
+
+    /// Whether its fields void a verdict that stands in an object in it.
+    pub(crate) fn contradicts<T: Copy>(&self, verdict: T, form: &Form<T>) -> bool {
+        let differs =
+            |(name, value): &(String, Value)| form.unsettles(name, value) || (form.rivals)(name, value, "", verdict);
+        self.0.iter().any(differs) || self.rescales(verdict, form)
     }
 
     /// Whether a text among its fields states another scale of the verdict. An object by the schema has none: its score

@@ -178,13 +178,18 @@ pub(crate) fn lines(reply: &str) -> Vec<Line<'_>> {
                 continue;
             }
         }
-        if !text.is_empty() {
+        if !text.is_empty() && !is_rule(text) {
             let at = text.as_ptr() as usize - line.as_ptr() as usize;
             lines.push(Line { text, start: start + at, fence: is_open.then_some(fences) });
         }
         start += line.len();
     }
     lines
+}
+
+/// Whether a line is a rule, or the underline of a heading.
+fn is_rule(text: &str) -> bool {
+    text.len() > 2 && text.chars().all(|c| "-=".contains(c))
 }
 
 /// The parts of a reply that are in quotation marks or in tags that are not the judge's own.
@@ -235,11 +240,16 @@ pub(crate) fn said(reply: &str) -> Option<Cow<'_, str>> {
 /// Whether what follows a line may be a quotation, because the line repeats somebody, or leads on to another text.
 pub(crate) fn introduces_quotation(line: &str) -> bool {
     if line.ends_with([':', ',']) {
-        return cites(line) || !words(line).any(|word| OWN.contains(&word.as_str()));
+        return cites(line) || !is_own(line);
     }
     let last = words(line).filter(|word| !word.is_empty()).last();
     let leads_on = last.is_some_and(|word| LEADING_ON.contains(&word.as_str()));
     line.ends_with(|c: char| c.is_alphanumeric() || "-–—>".contains(c)) && (quotes(line) || leads_on)
+}
+
+/// Whether a line speaks of the judge's own verdict: `My final verdict:`.
+pub(crate) fn is_own(line: &str) -> bool {
+    words(line).any(|word| OWN.contains(&word.as_str()))
 }
 
 /// Whether a text may lead to a quotation: `The response says:` or `The whole response was`.

@@ -67,7 +67,7 @@ pub(crate) fn after_number(text: &str) -> Option<(Option<f64>, &str)> {
     let Some(of) = trimmed.strip_prefix('/').or_else(|| lower.starts_with("out of ").then(|| &trimmed[7..])) else {
         return Some((None, text));
     };
-    let (top, rest) = number(of.trim_start())?;
+    let (top, rest) = number(of.trim_start_matches([' ', '*']))?;
     (top > 0.0).then_some((Some(top), rest))
 }
 

@@ -147,7 +147,7 @@ pub(crate) fn is_inverted(words: &[Token]) -> bool {
         verb.is_in(&["=", "is", "being", "means"]) && is_value && (is_good || is_bad)
     });
     let is_school = words.iter().any(|word| word.is_in(&["schulnote", "schulnoten"]))
-        || words.windows(2).any(|pair| pair[0].is("school") && pair[1].is_in(&["grade", "grades", "marks"]));
+        || words.windows(2).take(3).any(|pair| pair[0].is("school") && pair[1].is_in(&["grade", "grades", "marks"]));
     compares && (is_scored || is_clause) || ends || is_school
 }
 

@@ -1,8 +1,16 @@
 //! Reads the score of a reply.
 
+use crate::citation::is_cited;
 use crate::claim::Form;
+use crate::criterion::is_of_criterion;
+use crate::fields::{is_rival, names_another_scale};
+use crate::opinion::opinion;
+use crate::plain::plain;
+use crate::quotation::{quotations, said};
+use crate::revision::{is_hypothetical, reopens};
 use crate::scale::{ASKED, after_number, bounds, named, number};
 use crate::stated_scale::states_another;
+use crate::tokens::{sentences, tokens};
 use crate::verdict::verdict;
 use std::ops::Range;
 
@@ -13,6 +21,13 @@ struct Grade {
     share: f64,
     /// The highest number of the scale that stands beside the number.
     scale: Option<f64>,
+}
+
+impl Grade {
+    /// The number as it was written.
+    fn points(self) -> f64 {
+        self.share * self.scale.unwrap_or(ASKED)
+    }
 }
 
 impl PartialEq for Grade {
@@ -28,32 +43,24 @@ const SCORE: Form<Grade> = Form {
     read: grade,
     is_number: true,
     is_plain: |text| is_out_of_asked(text) || text.starts_with("\\boxed") || text.starts_with("$\\boxed"),
-    unsettles: |name, value| {
-        let name = name.to_ascii_lowercase();
-        let mut rest: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
-        for word in SCALE_NAMES.iter().chain(OF_SCORE) {
-            rest = rest.replace(word, "");
-        }
-        let is_scale = SCALE_NAMES.iter().any(|word| name.contains(word)) || name.contains("out_of");
-        let is_of_score = rest.is_empty() || name.contains("scale");
-        let top = value.as_f64().or_else(|| value.as_str().and_then(|text| text.trim().parse().ok().or(named(text))));
-        is_scale && is_of_score && top != Some(ASKED)
-    },
+    unsettles: names_another_scale,
+    rivals: |name, value, chosen, grade| is_rival(name, value, chosen, grade.points()),
     may_differ,
-    rescales: |text, grade| grade.scale.is_none() && states_another(text, grade.share * ASKED),
+    rescales: |text, grade| grade.scale.is_none() && states_another(text, grade.points()),
+    answers,
+    doubts: |before, after, grade| {
+        is_cited(before) || is_of_criterion(before, after) || reopens(after, grade.points()) || is_mark(after, grade)
+    },
 };
 
-/// Words in the name of a field that has the scale: `max_score`, `scale`.
-const SCALE_NAMES: &[&str] = &["maximum", "max", "range", "scale"];
-/// The other words of such a name; `max_tokens` is none.
-const OF_SCORE: &[&str] =
-    &["rating", "scores", "score", "grade", "overall", "points", "possible", "total", "value", "out", "of"];
 /// Texts in brackets behind a label that name no scale.
 const NO_SCALE: &[&str] = &["", "final", "overall", "total"];
 
 /// The score of a reply, as a share of its scale: that from 0 to 10, unless it names another.
 pub fn score(reply: &str) -> Option<f64> {
-    verdict(reply, &SCORE).map(|grade| grade.share)
+    let said = said(reply)?;
+    let reply = plain(&said);
+    verdict(&reply, &SCORE).map(|grade| grade.share).or_else(|| opinion(&reply))
 }
 
 /// The number that a text begins with, and the rest: `7`, `7.5`, `7/10`, `4 out of 5`, `[[7]]`, `\boxed{7}`, `70 %`.
@@ -85,15 +92,32 @@ pub(crate) fn opened(text: &str) -> (&str, &'static str) {
 }
 
 /// Whether a text begins with a number out of 10.
-fn is_out_of_asked(text: &str) -> bool {
+pub(crate) fn is_out_of_asked(text: &str) -> bool {
     let (text, close) = opened(text);
     let scale = number(text).and_then(|(_, rest)| after_number(rest.strip_prefix(close).unwrap_or(rest)));
     scale.is_some_and(|(scale, _)| scale == Some(ASKED))
 }
 
+/// Whether a sentence gives the number of a verdict as an answer: `The correct answer to the task is 7`.
+fn answers(text: &str, grade: Grade) -> bool {
+    sentences(text).map(tokens).any(|words| {
+        let has_number = words.iter().any(|word| word.number() == Some(grade.points()));
+        has_number
+            && words.iter().any(|word| word.is_in(&["answer", "equals", "probability", "result", "solution", "="]))
+    })
+}
+
+/// Whether the remark behind a 1 says that it is right, so that the scale may be from 0 to 1: `Score: 1 (correct)`.
+fn is_mark(after: &str, grade: Grade) -> bool {
+    let remark = after.lines().next().unwrap_or_default().trim_matches(|c: char| !c.is_alphabetic());
+    let is_right = ["correct", "pass", "true", "yes"].iter().any(|word| remark.eq_ignore_ascii_case(word));
+    is_right && grade.scale.is_none() && grade.points() == 1.0
+}
+
 /// Whether a text has a number that may be another score: on a scale; or not beyond the verdict's scale, and neither
 /// followed by a word, nor an item's number, nor an end of a range such as `from 1 to 5`.
 fn may_differ(text: &str, grade: Grade) -> bool {
+    let text = &without_others(text);
     let is_item = |at: usize| {
         let rest = text[at..].trim_start_matches(|c: char| c.is_ascii_digit());
         let is_first = text[..at].trim_end_matches([' ', '*', '#']).chars().next_back().is_none_or(|c| c == '\n');
@@ -130,6 +154,29 @@ fn may_differ(text: &str, grade: Grade) -> bool {
         }
         None => true,
     })
+}
+
+/// A text without quotations, and without sentences about an answer that is not there.
+fn without_others(text: &str) -> String {
+    let place = |sentence: &str| {
+        let start = sentence.as_ptr() as usize - text.as_ptr() as usize;
+        start..start + sentence.len()
+    };
+    let mut others: Vec<_> = sentences(text).filter(|sentence| is_hypothetical(sentence)).map(place).collect();
+    others.extend(quotations(text).into_iter().filter(|range| is_closed(&text[range.clone()])));
+    others.sort_by_key(|range| range.start);
+    let (mut rest, mut from) = (String::new(), 0);
+    for range in others.into_iter().filter(|range| !range.is_empty()) {
+        rest.push_str(text.get(from..range.start).unwrap_or_default());
+        rest.push(' ');
+        from = from.max(range.end);
+    }
+    rest + &text[from..]
+}
+
+/// Whether a quotation has an end of its own, so that it is not merely the rest of the reply behind a mark.
+fn is_closed(quotation: &str) -> bool {
+    quotation.len() > 1 && quotation.ends_with(['"', '”', '»', '“'])
 }
 
 /// The ranges from 0 or 1 that follow a word, and their lower ends. A range from another number may be a change of the

@@ -4,6 +4,7 @@
 use crate::claim::{Claim, Form, claims, find_label, is_lead};
 use crate::object::{is_json, objects};
 use crate::quotation::{Line, cites, introduces_quotation, is_end, lines, quotations, said, words};
+use crate::wrapped::wrapped;
 use std::ops::Range;
 
 /// The words of a text that takes back what was said before it.
@@ -50,14 +51,21 @@ pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Optio
         return None;
     }
     let mut stated = found.iter().filter_map(|each| each.object.verdict(form));
-    let is_last = |end: usize| text[end..].trim_matches(|c: char| c.is_whitespace() || c == '`').is_empty();
+    let is_list = found.len() == 1
+        && text.trim_start_matches(|c: char| c == '`' || c.is_alphabetic() || c.is_whitespace()).starts_with('[');
+    let is_end = |c: char| c.is_whitespace() || c == '`' || is_list && c == ']';
+    let is_last = |end: usize| text[end..].trim_matches(is_end).is_empty();
     let verdict = match found.last().filter(|last| is_last(last.at.end)) {
         Some(last) => {
-            let verdict = last.object.verdict(form)??;
+            let verdict = match last.object.verdict(form) {
+                Some(verdict) => verdict?,
+                None => wrapped(&text, last, form).filter(|_| found.len() == 1)?,
+            };
             let before = Reply::of(&text[..last.at.start]);
             let is_cited = before.lines.last().is_some_and(|line| cites(line.text) || introduces_quotation(line.text));
             let is_rescaled = (form.rescales)(before.text, verdict) || last.object.rescales(verdict, form);
-            (!is_cited && !is_rescaled && before.agrees(verdict, form)).then_some(verdict)
+            let is_doubted = (form.doubts)(before.text, "", verdict);
+            (!is_cited && !is_rescaled && !is_doubted && before.agrees(verdict, form)).then_some(verdict)
         }
         None => Reply::of(&text).verdict(form).filter(|verdict| !(form.rescales)(&text, *verdict)),
     }?;
@@ -69,6 +77,11 @@ pub(crate) fn corrects(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     words(text).any(|word| CORRECTING.contains(&word.as_str()))
         || ["second thought", "never mind", "my mistake", "no,"].iter().any(|phrase| lower.contains(phrase))
+}
+
+/// Whether a text says that the verdict before it was asked for.
+pub(crate) fn is_demanded(text: &str) -> bool {
+    words(text).any(|word| DEMANDED.contains(&word.as_str()))
 }
 
 impl<'a> Reply<'a> {
@@ -86,15 +99,16 @@ impl<'a> Reply<'a> {
             for claim in claims(line.text, form) {
                 let is_said = !is_introduced && line.fence.is_none() && !self.is_quoted(line, &claim);
                 let end = line.start + line.text.len() - claim.after.len();
-                stated.push((claim.clear().filter(|_| is_said)?, end));
+                let start = line.start + claim.before.len();
+                stated.push((claim.clear().filter(|_| is_said)?, start, end));
             }
         }
-        let (first, _) = *stated.first()?;
-        let (_, end) = *stated.last()?;
+        let (first, ..) = *stated.first()?;
+        let (_, start, end) = *stated.last()?;
         let after = &self.text[end..];
-        let is_demanded = words(after).any(|word| DEMANDED.contains(&word.as_str()));
-        let is_kept = stated.iter().all(|(other, _)| *other == first) && !corrects(after) && !is_demanded;
-        (is_kept && !(form.may_differ)(after, first)).then_some(first)
+        let is_kept = stated.iter().all(|(other, ..)| *other == first) && !corrects(after) && !is_demanded(after);
+        let is_doubted = (form.doubts)(&self.text[..start], after, first);
+        (is_kept && !is_doubted && !(form.may_differ)(after, first)).then_some(first)
     }
 
     /// What the last line states, if it states a verdict and nothing else: `Some(None)` if that may be a quotation, or
@@ -111,10 +125,12 @@ impl<'a> Reply<'a> {
             }
         };
         let is_quoted = self.contains(last.start + place);
+        let is_doubted = (form.doubts)(&self.text[..last.start + place], "", verdict);
         let before = Reply { text: &self.text[..last.start], lines: before.to_vec(), quoted: self.quoted.clone() };
         let is_plain = claims(last.text, form).is_empty();
-        let is_agreed = before.agrees(verdict, form) && !(is_plain && (form.may_differ)(before.text, verdict));
-        Some(Some(verdict).filter(|_| !is_cited && !is_quoted && is_agreed))
+        let is_agreed = before.agrees(verdict, form)
+            && !(is_plain && ((form.may_differ)(before.text, verdict) || (form.answers)(before.text, verdict)));
+        Some(Some(verdict).filter(|_| !is_cited && !is_quoted && !is_doubted && is_agreed))
     }
 
     /// Whether no line clearly states another verdict: the one at the end may be a quotation then, or a correction.
@@ -164,7 +180,9 @@ fn alone<T: Copy + PartialEq>(line: &str, previous: Option<&str>, form: &Form<T>
                     .is_some_and(|label| label.end == line.len() && is_lead(&line[..label.start]))
             };
             let Some((verdict, after)) = (form.read)(text, None) else {
-                return if previous.is_none() { sentence(text, form).map(|verdict| (verdict, 0)) } else { None };
+                let verdict =
+                    sentence(text, form).filter(|verdict| previous.is_none() && !(form.answers)(text, *verdict));
+                return verdict.map(|verdict| (verdict, 0));
             };
             let ends = |line: &str| line.ends_with(['.', '!', '?', ')']);
             let is_plain = (form.is_plain)(text) && previous.is_none_or(ends) || previous.is_none_or(is_heading);
