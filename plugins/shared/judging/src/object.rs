@@ -45,11 +45,21 @@ pub(crate) fn objects(text: &str) -> Option<Vec<Found>> {
 
 /// Whether a text is JSON from its beginning, whole or not: then nothing in it is a sentence.
 pub(crate) fn is_json(text: &str) -> bool {
-    let text = text.trim_start();
-    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
-    let text = text.trim_start();
+    let text = without_fence(text);
     let inside = text.trim_start_matches(['{', '[']).trim_start();
     text.starts_with('{') && inside.starts_with(['"', '}'])
+}
+
+/// Whether a text begins as a list of JSON.
+pub(crate) fn is_list(text: &str) -> bool {
+    without_fence(text).starts_with('[')
+}
+
+/// A text without the beginning of a fence.
+fn without_fence(text: &str) -> &str {
+    let text = text.trim_start();
+    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
+    text.trim_start()
 }
 
 impl Object {

@@ -95,7 +95,9 @@ pub(crate) fn opinion(reply: &str) -> Option<f64> {
         Form::Plain => true,
         Form::Conditional => rating.has_reason || after.trim().is_empty(),
         Form::OutOfTen => is_at_end,
-        Form::Bare => before.trim().is_empty() && after.trim().is_empty() && rating.has_reason,
+        Form::Bare => {
+            before.trim().is_empty() && after.trim().is_empty() && rating.has_reason && !speaks_of_answer(sentence)
+        }
     };
     let is_kept = !may_change(after, rating.points) && !may_be_quoted(before) && !states_another(reply, rating.points);
     (is_sentence && is_kept).then_some(rating.points / ASKED)
@@ -112,6 +114,13 @@ fn may_change(after: &str, points: f64) -> bool {
 fn may_be_quoted(before: &str) -> bool {
     let previous = sentences(before).last().unwrap_or_default();
     quotes(previous) || !previous.is_empty() && !previous.ends_with(['.', '!', '?']) || is_cited(before)
+}
+
+/// Whether a number may be the answer to the task: `7 (correct)`.
+fn speaks_of_answer(sentence: &str) -> bool {
+    tokens(sentence)
+        .iter()
+        .any(|word| word.is_in(&["answer", "correct", "false", "incorrect", "right", "true", "wrong"]))
 }
 
 /// How a sentence rates.

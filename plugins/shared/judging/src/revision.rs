@@ -118,7 +118,10 @@ fn lowers_to(words: &[Token]) -> bool {
 /// Whether a sentence ends with another number, in words: `It should be four`.
 fn ends_with_another(words: &[Token], points: f64) -> bool {
     let [.., before, last] = words else { return false };
-    is_number_word(last, points) && before.is_in(&[":", "be", "it", "to"])
+    // `zero` is among the words that change a score.
+    let changes = words.iter().rev().skip(1).any(|word| word.is_in(CHANGING));
+    let leads = before.is_in(&[":", "be", "it"]) || before.is("to") && changes;
+    leads && is_number_word(last, points)
 }
 
 fn is_number_word(word: &Token, points: f64) -> bool {

@@ -71,8 +71,10 @@ pub(crate) fn anchors(words: &[Token]) -> impl Iterator<Item = (f64, f64)> + '_ 
         let rest = words[at + 2..].iter().skip_while(|word| word.is_in(BEFORE_HIGHEST));
         rest.take(1).find_map(Token::number).filter(|_| is_named).map(|top| (0.0, top))
     });
-    let is_rated = words.iter().any(|word| word.is("i")) && words.iter().any(|word| word.is_in(SCORING));
-    let bracketed = words.windows(3).filter(move |three| is_rated && three[0].is("(") && three[1].is_in(HIGHEST));
+    let is_rated = words.iter().any(|word| word.is_in(&["i", "my"])) && words.iter().any(|word| word.is_in(SCORING));
+    let bracketed = words
+        .windows(3)
+        .filter(move |three| is_rated && three[0].is("(") && (three[1].is("of") || three[1].is_in(HIGHEST)));
     let bracketed = bracketed.filter_map(|three| three[2].number().map(|top| (0.0, top)));
     ends.into_iter().chain(highest).chain(reversed).chain(possible).chain(bracketed)
 }

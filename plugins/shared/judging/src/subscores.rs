@@ -39,6 +39,9 @@ fn parts(words: &[Token]) -> impl Iterator<Item = Part> + '_ {
             [value, slash, top, ..] if slash.is("/") => Some((value, top)),
             [value, out, of, top, ..] if out.is("out") && of.is("of") => Some((value, top)),
             [value, open, of, top, close, ..] if open.is("(") && of.is("of") && close.is(")") => Some((value, top)),
+            [value, open, max, top, close, ..] if is_open(open) && max.is_in(MAXIMUM) && is_close(close) => {
+                Some((value, top))
+            }
             [open, low, to, top, close, colon, value, ..]
                 if is_open(open) && low.number() == Some(0.0) && to.is("-") && is_close(close) && colon.is(":") =>
             {

@@ -2,7 +2,7 @@
 //! quotation, there is none.
 
 use crate::claim::{Claim, Form, claims, find_label, is_lead};
-use crate::object::{is_json, objects};
+use crate::object::{is_json, is_list, objects};
 use crate::quotation::{Line, cites, introduces_quotation, is_end, lines, quotations, said, words};
 use crate::wrapped::wrapped;
 use std::ops::Range;
@@ -51,10 +51,9 @@ pub(crate) fn verdict<T: Copy + PartialEq>(reply: &str, form: &Form<T>) -> Optio
         return None;
     }
     let mut stated = found.iter().filter_map(|each| each.object.verdict(form));
-    let is_list = found.len() == 1
-        && text.trim_start_matches(|c: char| c == '`' || c.is_alphabetic() || c.is_whitespace()).starts_with('[');
-    let is_end = |c: char| c.is_whitespace() || c == '`' || is_list && c == ']';
-    let is_last = |end: usize| text[end..].trim_matches(is_end).is_empty();
+    let is_listed = found.len() == 1 && is_list(&text);
+    let may_end = |c: char| c.is_whitespace() || c == '`' || is_listed && c == ']';
+    let is_last = |end: usize| text[end..].trim_matches(may_end).is_empty();
     let verdict = match found.last().filter(|last| is_last(last.at.end)) {
         Some(last) => {
             let verdict = match last.object.verdict(form) {
