@@ -156,5 +156,9 @@ fn states_score(sentence: &str) -> bool {
     let has_score = words.iter().enumerate().any(|(at, word)| word.is_in(SCORES) && is_assessment(at));
     let is_named = sentence.contains(|c: char| c.is_ascii_digit());
     let is_denied = find(&["i", "me", "my", "no", "not", "we", "without"]).is_some();
-    (rates || states && has_score) && !is_named && !is_denied
+    let is_its_own = words.windows(2).any(|pair| {
+        pair[0].is_in(&["her", "his", "its", "own", "their"]) && (pair[1].is_in(SCORES) || pair[1].is("verdict"))
+    });
+    let is_spoken = find(SPEAKERS).is_some();
+    (rates || states && has_score || is_spoken && is_its_own) && !is_named && !is_denied
 }

@@ -5,6 +5,7 @@ use crate::criterion::names_criterion;
 use crate::quotation::quotes;
 use crate::revision::reopens;
 use crate::scale::ASKED;
+use crate::scale_ends::is_praised;
 use crate::stated_scale::states_another;
 use crate::tokens::{Token, sentences, tokens};
 use crate::verdict::{corrects, is_demanded};
@@ -99,7 +100,13 @@ pub(crate) fn opinion(reply: &str) -> Option<f64> {
             before.trim().is_empty() && after.trim().is_empty() && rating.has_reason && !speaks_of_answer(sentence)
         }
     };
-    let is_kept = !may_change(after, rating.points) && !may_be_quoted(before) && !states_another(reply, rating.points);
+    let reason = sentence.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let reason = &reason[reason.rfind(|c: char| c.is_ascii_digit()).map_or(0, |at| at + 1)..];
+    let is_kept = !may_change(reason, rating.points)
+        && !is_praised(reason, rating.points)
+        && !may_change(after, rating.points)
+        && !may_be_quoted(before)
+        && !states_another(reply, rating.points);
     (is_sentence && is_kept).then_some(rating.points / ASKED)
 }
 
@@ -107,7 +114,12 @@ pub(crate) fn opinion(reply: &str) -> Option<f64> {
 fn may_change(after: &str, points: f64) -> bool {
     let first = tokens(sentences(after).next().unwrap_or_default());
     let is_contrast = first.first().is_some_and(|word| word.is_in(CONTRASTING));
-    is_contrast || corrects(after) || is_demanded(after) || reopens(after, points)
+    let ends_in_number = |words: Vec<Token>| words.last().is_some_and(|word| word.number().is_some_and(|it| it != 1.0));
+    is_contrast
+        || sentences(after).map(tokens).any(ends_in_number)
+        || corrects(after)
+        || is_demanded(after)
+        || reopens(after, points)
 }
 
 /// Whether the text before a rating may introduce the words of somebody else.
@@ -152,7 +164,7 @@ impl Rating {
         let (lead, behind) = (&words[..at], &words[at + 1..]);
         let out = out_of_asked(behind);
         let reason = &behind[out..];
-        let is_number = |word: &Token| matches!(word, Token::Number(_));
+        let is_number = |word: &Token| word.number().is_some() && !word.is("one");
         let begins = reason.first().is_none_or(|word| word.is_in(REASONS));
         let is_reason = begins && !reason.iter().any(|word| is_number(word) || word.is_in(&["if", "or", "unless"]));
         let is_part = sentence.split_once(['(', '-', '–', '—']).is_some_and(|(_, remark)| names_criterion(remark));

@@ -2,7 +2,7 @@
 //! the good one.
 
 use crate::stated_scale::{SCORING, leads};
-use crate::tokens::Token;
+use crate::tokens::{Token, tokens};
 
 /// Words for the highest score.
 const HIGHEST: &[&str] = &["full", "highest", "max", "maximum", "possible", "top"];
@@ -72,10 +72,11 @@ pub(crate) fn anchors(words: &[Token]) -> impl Iterator<Item = (f64, f64)> + '_ 
         rest.take(1).find_map(Token::number).filter(|_| is_named).map(|top| (0.0, top))
     });
     let is_rated = words.iter().any(|word| word.is_in(&["i", "my"])) && words.iter().any(|word| word.is_in(SCORING));
-    let bracketed = words
-        .windows(3)
-        .filter(move |three| is_rated && three[0].is("(") && (three[1].is("of") || three[1].is_in(HIGHEST)));
-    let bracketed = bracketed.filter_map(|three| three[2].number().map(|top| (0.0, top)));
+    let bracketed = (0..words.len()).filter(move |at| is_rated && words[*at].is("(")).filter_map(|at| {
+        let rest = &words[at + 1..];
+        let count = rest.iter().take_while(|word| word.is_in(&["of", "out"]) || word.is_in(HIGHEST)).count();
+        rest.get(count).filter(|_| count > 0)?.number().map(|top| (0.0, top))
+    });
     ends.into_iter().chain(highest).chain(reversed).chain(possible).chain(bracketed)
 }
 
@@ -148,8 +149,12 @@ pub(crate) fn is_inverted(words: &[Token]) -> bool {
         let is_bad = word.is_some_and(|word| word.is_in(HARMFUL) || word.is_in(WORST)) && number >= 5.0;
         verb.is_in(&["=", "is", "being", "means"]) && is_value && (is_good || is_bad)
     });
-    let is_school = words.iter().any(|word| word.is_in(&["schulnote", "schulnoten"]))
-        || words.windows(2).take(3).any(|pair| pair[0].is("school") && pair[1].is_in(&["grade", "grades", "marks"]));
+    let is_school = (0..words.len()).any(|at| {
+        let is_pair =
+            words[at].is("school") && words.get(at + 1).is_some_and(|next| next.is_in(&["grade", "grades", "marks"]));
+        let is_used = at < 3 || words[at - 1].is_in(&["as", "by", "german", "in"]);
+        words[at].is_in(&["schulnote", "schulnoten"]) || is_pair && is_used
+    });
     compares && (is_scored || is_clause) || ends || is_school
 }
 
@@ -161,4 +166,14 @@ pub(crate) fn started_from(words: &[Token]) -> Option<f64> {
         (starts && three[1].is_in(&["at", "from", "with"])).then(|| three[2].number()).flatten()
     });
     found.filter(|_| is_own)
+}
+
+/// Whether the remark behind a low score is one for the best, so that the scale may be another: `Score: 1 (correct)`,
+/// `Score: 5 (excellent)`.
+pub(crate) fn is_praised(after: &str, points: f64) -> bool {
+    let remark = tokens(after.lines().next().unwrap_or_default());
+    let mut words = remark.iter().filter(|word| !word.is_in(&["(", ")", "-"]));
+    let is_only = |names: &[&str], word: Option<&Token>| word.is_some_and(|word| word.is_in(names));
+    let (word, next) = (words.next(), words.next());
+    next.is_none() && (points <= 5.0 && is_only(BEST, word) || points == 1.0 && is_only(RIGHT, word))
 }

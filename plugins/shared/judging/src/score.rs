@@ -9,6 +9,7 @@ use crate::plain::plain;
 use crate::quotation::{quotations, said};
 use crate::revision::{is_hypothetical, reopens};
 use crate::scale::{ASKED, after_number, bounds, named, number};
+use crate::scale_ends::is_praised;
 use crate::stated_scale::states_another;
 use crate::tokens::{sentences, tokens};
 use crate::verdict::verdict;
@@ -49,7 +50,10 @@ const SCORE: Form<Grade> = Form {
     rescales: |text, grade| grade.scale.is_none() && states_another(text, grade.points()),
     answers,
     doubts: |before, after, grade| {
-        is_cited(before) || is_of_criterion(before, after) || reopens(after, grade.points()) || is_mark(after, grade)
+        is_cited(before)
+            || is_of_criterion(before, after)
+            || reopens(after, grade.points())
+            || grade.scale.is_none() && is_praised(after, grade.points())
     },
 };
 
@@ -105,13 +109,6 @@ fn answers(text: &str, grade: Grade) -> bool {
         has_number
             && words.iter().any(|word| word.is_in(&["answer", "equals", "probability", "result", "solution", "="]))
     })
-}
-
-/// Whether the remark behind a 1 says that it is right, so that the scale may be from 0 to 1: `Score: 1 (correct)`.
-fn is_mark(after: &str, grade: Grade) -> bool {
-    let remark = after.lines().next().unwrap_or_default().trim_matches(|c: char| !c.is_alphabetic());
-    let is_right = ["correct", "pass", "true", "yes"].iter().any(|word| remark.eq_ignore_ascii_case(word));
-    is_right && grade.scale.is_none() && grade.points() == 1.0
 }
 
 /// Whether a text has a number that may be another score: on a scale; or not beyond the verdict's scale, and neither
