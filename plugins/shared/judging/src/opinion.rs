@@ -1,7 +1,7 @@
 //! Reads the one sentence of a reply in which the judge rates, if no other has a number: `I would rate it 7/10 because …`.
 
 use crate::citation::is_cited;
-use crate::criterion::names_criterion;
+use crate::criterion::{is_criterion, names_criterion};
 use crate::quotation::quotes;
 use crate::revision::reopens;
 use crate::scale::ASKED;
@@ -163,9 +163,14 @@ impl Rating {
         let points = words[at].number().filter(|points| *points == 0.0 || (1.0..=ASKED).contains(points))?;
         let (lead, behind) = (&words[..at], &words[at + 1..]);
         let out = out_of_asked(behind);
-        let reason = &behind[out..];
+        let reason = without_object(&behind[out..]);
         let is_number = |word: &Token| word.number().is_some() && !word.is("one");
-        let begins = reason.first().is_none_or(|word| word.is_in(REASONS));
+        let begins = match reason {
+            [] => true,
+            // `as style goes`
+            [first, Token::Word(second), ..] if first.is("as") && is_criterion(second) => false,
+            [first, ..] => first.is_in(REASONS),
+        };
         let is_reason = begins && !reason.iter().any(|word| is_number(word) || word.is_in(&["if", "or", "unless"]));
         let is_part = sentence.split_once(['(', '-', '–', '—']).is_some_and(|(_, remark)| names_criterion(remark));
         let form = form(lead, out > 0)?;
@@ -185,6 +190,18 @@ fn form(lead: &[Token], is_out_of_ten: bool) -> Option<Form> {
         _ if is_plain && has(&["d", "would"]) => is_own.then_some(Form::Conditional),
         _ if is_plain => Some(Form::Plain),
         _ => (is_out_of_ten && lead.iter().all(|word| word.is_in(PRAISING))).then_some(Form::OutOfTen),
+    }
+}
+
+/// The words behind a number without `to this response`.
+fn without_object(words: &[Token]) -> &[Token] {
+    match words {
+        [to, the, response, rest @ ..]
+            if to.is("to") && the.is_in(&["the", "this"]) && response.is_in(&["answer", "reply", "response"]) =>
+        {
+            rest
+        }
+        _ => words,
     }
 }
 
