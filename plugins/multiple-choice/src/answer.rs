@@ -1,14 +1,22 @@
 //! Finds the choice that a response decides on.
 
+use crate::closing::Closing;
 use crate::letters::{Letters, Said};
+use crate::question::Questions;
 use crate::statement::Statements;
 use crate::thinking::after_thinking;
+use crate::verdicts::Verdicts;
+use regex::Regex;
 use std::fmt;
 
 /// Finds choices.
 pub struct Reader {
     letters: Letters,
     statements: Statements,
+    questions: Questions,
+    verdicts: Verdicts,
+    closing: Closing,
+    struck_out: Regex,
 }
 
 /// Why a response has no choice.
@@ -38,7 +46,14 @@ const TYPICAL: [&str; 11] = [
 
 impl Reader {
     pub fn new(choices: Vec<char>) -> Result<Self, regex::Error> {
-        let reader = Self { statements: Statements::new(&choices)?, letters: Letters::new(choices)? };
+        let reader = Self {
+            statements: Statements::new(&choices)?,
+            questions: Questions::new()?,
+            verdicts: Verdicts::new(&choices)?,
+            closing: Closing::new(&choices)?,
+            struck_out: Regex::new(r"~~[^~\n]{1,200}~~")?,
+            letters: Letters::new(choices)?,
+        };
         // Regular expressions build their tables as they are used: with these,
         // each call begins with them.
         for choice in reader.choices() {
@@ -55,30 +70,56 @@ impl Reader {
     }
 
     /// The choice that the response decides on, after its thinking: the last
-    /// that it states expressly, or else the one that it implies, or else the
-    /// one that it states on a condition.
+    /// that it states expressly, or else the one that it implies, that it
+    /// states on a condition, or that its verdicts or last sentence name.
     pub fn answer(&self, response: &str) -> Result<char, NoChoice> {
-        let response = after_thinking(response);
-        let express = self.statements.express(response, &self.letters);
-        let mut named = express.named;
-        if named.is_empty() {
-            let implied = self.statements.implied(response, &self.letters);
-            named = implied.named;
-            if named.is_empty() {
-                named = [express.conditional, implied.conditional].concat();
-            }
-            let mut seen = Vec::new();
-            named.retain(|choice| {
-                !seen.contains(choice) && {
-                    seen.push(*choice);
-                    true
-                }
-            });
-        }
-        match named[..] {
+        let response = self.struck_out.replace_all(after_thinking(response), "");
+        let response = self.questions.before_next(&response, |part| self.states(part));
+        match self.named(response)[..] {
             [] => Err(NoChoice::Absent),
             [choice] => Ok(choice),
-            _ => Err(NoChoice::Several(named.into_iter().collect())),
+            ref named => Err(NoChoice::Several(named.iter().collect())),
+        }
+    }
+
+    /// Whether a part of a response states a choice expressly, or is one.
+    fn states(&self, part: &str) -> bool {
+        let line = || part.trim().lines().count() == 1 && self.named(part).len() == 1;
+        !self.statements.express(part, &self.letters).named.is_empty() || line()
+    }
+
+    /// The choices that the response names, each once.
+    fn named(&self, response: &str) -> Vec<char> {
+        let express = self.statements.express(response, &self.letters);
+        if !express.named.is_empty() || express.withdrawn {
+            return express.named;
+        }
+        let implied = self.statements.implied(response, &self.letters);
+        let mut named = implied.named;
+        if let Some(exception) = self.exception(response, &named, &implied.called) {
+            return vec![exception];
+        }
+        if named.is_empty() {
+            named = [express.conditional, implied.conditional].concat();
+        }
+        if named.is_empty() {
+            named.extend(self.verdicts.choice(response).or_else(|| self.closing.choice(response, &self.statements)));
+        }
+        each_once(named)
+    }
+
+    /// The choice that is concluded where several others are called right: of a
+    /// question for the wrong one, or "all of the above".
+    fn exception(&self, response: &str, named: &[char], called: &[char]) -> Option<char> {
+        let called = each_once(called.to_vec());
+        if called.len() < 2 {
+            return None;
+        }
+        let concluded = each_once(named.iter().copied().filter(|choice| !called.contains(choice)).collect());
+        match concluded[..] {
+            [] => self.closing.choice(response, &self.statements).filter(|choice| !called.contains(choice)),
+            [choice] => Some(choice),
+            _ => None,
         }
     }
 
@@ -89,6 +130,17 @@ impl Reader {
             _ => None,
         }
     }
+}
+
+fn each_once(mut choices: Vec<char>) -> Vec<char> {
+    let mut seen = Vec::new();
+    choices.retain(|choice| {
+        !seen.contains(choice) && {
+            seen.push(*choice);
+            true
+        }
+    });
+    choices
 }
 
 impl fmt::Display for NoChoice {
@@ -166,5 +218,24 @@ mod tests {
         ] {
             assert!(reader.answer(&part.repeat(5_000)).is_err(), "{part}");
         }
+    }
+
+    #[test]
+    fn a_long_response_is_read_in_linear_time() {
+        let reader = Reader::new("ABCD".chars().collect()).unwrap();
+        let started = std::time::Instant::now();
+        for (part, answer) in [
+            ("Option A is wrong, since x = 2 and not 3. ", "\nAnswer: B"),
+            ("Question: which?\n", "\nAnswer: B"),
+            ("The hint says the answer is C. ", "The answer is B."),
+        ] {
+            let long = part.repeat(1_000_000 / part.len());
+            assert_eq!(reader.answer(&format!("{long}{answer}")), Ok('B'), "{part}");
+        }
+        for part in ["C does. ", "C is correct. D is correct. ", "C fits.\n", "x ", "(A) no. "] {
+            let _ = reader.answer(&format!("Answer: B\n{}", part.repeat(1_000_000 / part.len())));
+        }
+        // Seconds without optimization; a quadratic scan takes hours.
+        assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
     }
 }

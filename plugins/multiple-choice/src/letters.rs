@@ -1,5 +1,6 @@
 //! Reads the choices that a text begins with.
 
+use crate::languages;
 use regex::Regex;
 
 /// What a statement says of the choices.
@@ -33,6 +34,7 @@ pub struct Letters {
     bracketed: Regex,
     instead: Regex,
     wrong: Regex,
+    contrast: Regex,
     question: Regex,
     marked: Regex,
     denial: Regex,
@@ -64,12 +66,13 @@ const FILLER: &str = r", | (?i: most\s+likely | likely | probably | definitely |
     | therefore | thus | hence | then | simply | just | still | actually | either | both | between | it\s+is | it['’]s
     | it\s+(?:must|should|has\s+to)\s+be | i\s+(?:think|believe) | of\s+course
     | in\s+fact | without\s+(?:a\s+)?doubt | none\s+other\s+than | only | is
-    | (?:la|el|le|a|die)\s+(?:opci[óo]n|opção|option|letra|lettre|lettera) | la | letra | lettre | lettera )\b";
+    | (?: (?:la|el|le|a|die|de|o|il)\s+ )? (?: opci[óo]n|opção|opzione|alternativa|letra|lettre|lettera|antwort|antwoord|aussage|r[ée]ponse|respuesta|resposta|risposta|optie|opsi|вариант|ответ|opcja|odpowiedź )
+    | la | el | die | donc | also | daher | portanto | quindi | por\s+(?:lo\s+)?tanto | это )\b";
 
 /// Words that follow a choice, and not the article "a" or the pronoun "I".
 const CONNECTIVE: &str = r"(?ix) \A \s+ (?:\\text\{\s*)? (?: because | since | as | for | due | given\s+that | based\s+on | according | by | in | from
     | with | which | where | when | while | whereas | owing | only | alone | although | though | however | but | and | or | nor | not | so | thus | therefore | if | per
-    | rather | instead | is | isn['’]t | then | after | over | unless | via | at | on ) (?:[\s,.:;/] | \z)";
+    | rather | instead | is | isn['’]t | then | after | over | unless | via | at | on | mais | mas | ma | sino | sondern | а | है | şıkkı(?:dır)? ) (?:[\s,.:;/।] | \z)";
 
 /// After a choice: it is denied. An option's own text may go on with "is not"
 /// or "cannot be".
@@ -119,9 +122,13 @@ impl Letters {
             negation: Regex::new(r#"(?i)\A[\s*_"“'‘]*(?:\w+ly\s+)?(?:not|(?P<alone>neither|never))\b[\s*_]*"#)?,
             option: Regex::new(OPTION)?,
             bracketed: Regex::new(&format!(r"\A[(\[]{class}[)\]][\s.*]*\z"))?,
-            instead: Regex::new(r"(?i)\A[\s,;.—–-]*(?:but|rather|instead|it['’]s|it\s+is)(?:\s+rather)?\b")?,
-            wrong: Regex::new(WRONG)?,
-            question: Regex::new(r"\A\s*\?")?,
+            instead: Regex::new(&format!(
+                r"(?ix)\A (?:,[^,.;\n]{{1,40}},)? [\s,;.，、—–-]* (?:(?:but|rather|instead|it['’]s|it\s+is)(?:\s+rather)?\b | {})",
+                languages::INSTEAD
+            ))?,
+            wrong: Regex::new(&format!("{WRONG} | (?ix) \\A {}", languages::DENIED))?,
+            contrast: Regex::new(languages::CONTRAST)?,
+            question: Regex::new(r"\A\s*[?？]")?,
             marked: Regex::new(&format!(
                 r"(?:[(\[（]|\*\*)({class})(?:[)\]）]|\*\*)|(?i:option|choice|letter)\s+[(\[*]*({class})\b"
             ))?,
@@ -148,6 +155,13 @@ impl Letters {
     /// content of a box or element.
     pub fn read(&self, text: &str) -> Said {
         let text = &text[..text.floor_char_boundary(LONGEST)];
+        // "A no, B sí": what is meant follows what is denied.
+        if let Some(contrast) = self.contrast.find(text)
+            && let (named, _) = self.list(&text[contrast.end()..])
+            && !named.is_empty()
+        {
+            return Said::Choices(named);
+        }
         if let Some(negation) = self.negation.captures(text) {
             let rest = &text[negation.get(0).map_or(0, |whole| whole.end())..];
             return match self.denied(rest) {
@@ -174,6 +188,12 @@ impl Letters {
     pub fn after_list<'a>(&self, text: &'a str) -> &'a str {
         let text = &text[..text.floor_char_boundary(LONGEST)];
         self.list(text).1
+    }
+
+    /// What follows the choices that `text` begins with, up to its end.
+    pub fn past_list<'a>(&self, text: &'a str) -> &'a str {
+        let head = &text[..text.floor_char_boundary(LONGEST)];
+        &text[head.len() - self.list(head).1.len()..]
     }
 
     /// Whether the text after a letter goes on with a verb: "(B) is false".

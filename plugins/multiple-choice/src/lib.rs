@@ -2,11 +2,17 @@
 //! decides on another, on several or on none.
 
 mod answer;
+mod change;
+mod closing;
+mod languages;
 mod letters;
 mod patterns;
+mod question;
 mod stance;
 mod statement;
 mod thinking;
+mod verdicts;
+mod voice;
 
 use answer::Reader;
 use gavel_sdk::{Failure, Info, Reference, Reward, Sample, Score, Verdict};

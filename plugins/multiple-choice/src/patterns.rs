@@ -1,27 +1,32 @@
 //! Regular expressions for the words around a stated answer. Letters are read
 //! apart from them.
 
+use crate::languages;
+
 /// What an answer is called, up to "is" or ":".
-pub const LABEL: &str = r#"(?ix)
+pub fn label() -> String {
+    format!("(?ix) (?: {LABEL} | (?P<foreign> {} ) )", languages::LABEL)
+}
+
+/// What an answer is called in English.
+const LABEL: &str = r#"
     (?: (?: (?:\b|_) (?: (?:correct|right|best|final|proper|appropriate|likely|suitable|accurate|only|valid|chosen|selected|true|my) \s+
             (?:multiple[-\ ]choice\s+)?
-            (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|pick|vote|one)
+            (?:answers?|options?|choices?|letter|alternative|selection|response|statement|fit|match|guess|pick|vote|one) (?:\s+(?:here|then|therefore|now))?
           | answers? (?:\s+(?:choice|option|letter|here|then|therefore|now))? | ans | solution )
-      | (?: \A | \n ) [\s*\#>_-]* (?:option|choice|selection)
-      | (?: 答案 | 答え | 正解 | 정답 | 답
-          | \b(?:r[ée]ponse|respuesta|resposta|antwort|risposta|ответ|odpowiedź|cevap|jawaban) ) (?:\s+\p{L}+)? )
+      | (?: \A | \n ) [\s*\#>_-]* (?: (?:(?:1st|first)\s+)? (?:option|choice|selection) | selected | correct | right | mine | q:[^\n]*\n+a ) )
     (?: [*_\s"']* =
-      | (?: \s+ (?:to|for|of|in|among|from|given) \s+ [^.\n:：]{1,80}? | , [^,.\n:：]{1,40} , )?
+      | (?: \s+ (?:to|for|of|in|among|from|given) \s+ [^.?\n:：]{1,80}? | , [^,.\n:：]{1,40} , )?
         (?: \s* \([^()\n]{1,20}\) | \s+\#?\d{1,3} )?
         [*_\s"')\]]*
         (?: (?P<not> \b(?:is|must|should|would|could|will)n['’]t(?:\s+be)?\b | \bcan['’]t\s+be\b | \bcan\s*not\s+be\b
                 | \b(?:could|must|should|would|will)\s+not\s+be\b )
           | (?: \b(?:seems|appears|turns\s+out|is\s+found|comes\s+out|remains)(?:\s+(?:to\s+be|as))?\b
               | \b(?:would|should|must|will)\s+(?:\w+\s+)?be\b | \b has\s+to\s+be\b
-              | \b(?:is|are|es|est|ist|lautet|é|è)\b | ['’]s\b | [是为為은는は] )
+              | \b(?:is|are)\b | ['’]s\b )
             \s* [:：]?
-          | [:：] ) )
-    | (?: 故 | 所以 | 因此 | 应该? | 答案 ) \s* 选择? \s* [:：]? )
+          | [:：] ) ) )
+    | ["'](?:(?:final|selected|correct)_)?(?:choice|option|selection|selected)["'] \s* :
 "#;
 
 /// The head of a line, over an answer or before it.
@@ -110,24 +115,29 @@ pub const AFTER: &str = r"(?ix) \A [\ \t,)\]*_]* (?:
     | (?:some|many|one|you|people|students) \s+ (?:[a-z]+\s+)? (?:might|may|would|could|think|say|argue|claim|believe) \b
     | according\s+to\s+(?:some|many|others) )";
 
-/// Words that begin a correction.
-pub const CORRECTION: &str = r"(?ix)
-    (?: \b(?:wait|actually|sorry|correction|scratch\s+that|i\s+mean|i\s+meant|make\s+(?:it|that)
+/// Words that begin a correction, up to its choice.
+pub fn correction() -> String {
+    format!("(?ix) (?: {CORRECTION} | {} {}? ) {AGAIN}", languages::CORRECTION, languages::COPULA)
+}
+
+const CORRECTION: &str = r"(?: \b(?:wait|actually|sorry|oops|whoops|correction|(?:scratch|strike)\s+that|my\s+(?:bad|mistake)|i\s+mean|i\s+meant|make\s+(?:it|that)
         | on\s+(?:second\s+thought|reflection) | correct\s+(?:myself|that|this)) \b [\s,.:;!…—–-]*
-      | \bno [,.;!…—–] [\s,.…—–-]* )
-    (?: \b(?:it['’]s|it\s+is|it\s+should\s+be|that['’]s|i\s+meant?|make\s+(?:it|that)|actually|wait|no|rather) \b [\s,:.]* )*";
+      | \bno [,.;!…—–] [\s,.…—–-]* )";
+
+/// What may follow such words.
+const AGAIN: &str = r"(?: \b(?:it['’]s|it\s+is|it\s+should\s+be|that['’]s|i\s+meant?|make\s+(?:it|that)|actually|wait|hold\s+on|no|rather) \b [\s,:.]* )*";
 
 /// After a choice: it is right.
-pub const CALLED: &str = r"(?i: \s+ (?: (?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears\s+to\s+be) \s+ (?:[a-z]+ly\s+)? (?:(?:the|my|our)\s+)?
+pub const CALLED: &str = r"(?i: \s+ (?: (?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears\s+to\s+be) \s+ (?:(?:[a-z]+ly|in\s+fact|indeed|also|thus)\s+)? (?:(?:the|my|our)\s+)?
         (?:only\s+|most\s+|single\s+)* (?: correct|right|best|better\s+(?:choice|answer|option|fit)|appropriate|likely|suitable|accurate|answer|valid | final\s+answer )
-    | (?:alone\s+)?fits\s+best ) \b | \s+ (?:it\s+is|is\s+the\s+one) \s* (?:[.!\n]|\z) )";
+    | (?:alone\s+)?fits\s+best ) \b | \s+ (?:it\s+(?:is|must\s+be|has\s+to\s+be)(?:,?\s+then)?|is\s+the\s+one) \s* (?:[.!\n]|\z) )";
 
 /// Before a choice: the writer takes it, or it follows from what was said.
 pub const TAKEN: &str = r"(?ix)
       \b (?:i|we|let['’]?s|let\s+us) (?:['’](?:ll|d|m|ve))?
         (?:\s+(?:will|would|am|must|should|can|shall|therefore|thus|hence|finally|going\s+to))*
         \s+ (?: choos(?:e|ing) | chose | pick(?:ing)? | select(?:ing)? | go(?:ing)?\s+(?:with|for) | opt(?:ing)?\s+for
-            | settle\s+on | guess | answer | vote\s+for | say | conclude(?:\s+that\s+it\s+is)? ) \s
+            | settle\s+on | guess | answer | vote\s+for | lean(?:ing)?\s+towards? | say | conclude(?:\s+that\s+it\s+is)? ) \s
     | \b (?:left|leaves\s+(?:us|me)) \s+ with \s | (?:\A|\n|[.!]\s) \s* going \s+ with \s
     | (?:\b(?:which|this|that|it)(?:\s+is|['’]s)|\bmatch(?:es)?|\bcorrespond(?:s|ing)?\s+to|\bleads?\s+to|\bpoints?\s+to)
         \s+ (?:the\s+)? (?:option|choice|answer(?:\s+choice)?) \s";
@@ -138,7 +148,9 @@ pub const HENCE: &str = r"(?ix)
       | \b(?:it|that|this|which)\s+(?:has\s+to|must|can\s+only|should|would)\s+be\b
       | \b(?:that|this|which)\s+leaves\b
       | \b(?:think|believe|say|sure|certain|confident) (?:\s+that)? \s+ (?:it['’]s|it\s+is)\b
-      | (?: \A | \n | [.!?]\s ) \s* (?: leaving|(?:must|has\s+to)\s+be|(?:that|this|it)(?:['’]s|\s+is)|choose|select|pick
+      | \b(?:i|we)\s+(?:get|got|obtain|find)\b | (?:[:;,—–]\s|\(\s*|\bno[,.]\s) \s* it['’]?s(?:\s+is)?\b
+      | (?: \A | \n | [.!?]\s ) \s* (?: leaving|mine\s+is|(?:must|has\s+to)\s+be|(?:that|this|it)(?:['’]s|\s+is)|choose|select|pick
             | the\s+(?:choice|winner|option|letter)\s+is ) \b
+      | (?i:\b mine \s* :)
       | (?m:^) \s* (?: [→⇒∴] | =+> | (?:definitely|probably|clearly)\b ) )
     [\s,:]* (?:(?:it['’]s|it\s+is|it\s+(?:must|has\s+to)\s+be|only|just|with)\b)?";

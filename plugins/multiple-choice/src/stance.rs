@@ -1,6 +1,7 @@
 //! Whose a stated answer is, and whether it depends on a condition.
 
 use crate::patterns::{AFTER, CASE, CONDITION, DOUBT, EARNEST, OTHER, RESULT, WEAK, WOULD, own, reported};
+use crate::voice::{Voice, Voices};
 use regex::Regex;
 
 /// How many bytes before a statement, and after its choice, are read. Without
@@ -20,6 +21,7 @@ pub enum Stance {
 
 /// Reads what stands around a choice.
 pub struct Stances {
+    voices: Voices,
     doubt: Regex,
     other: Regex,
     reported: Regex,
@@ -36,6 +38,7 @@ pub struct Stances {
 impl Stances {
     pub fn new() -> Result<Self, regex::Error> {
         Ok(Self {
+            voices: Voices::new()?,
             doubt: Regex::new(DOUBT)?,
             other: Regex::new(OTHER)?,
             reported: Regex::new(&reported())?,
@@ -75,10 +78,32 @@ impl Stances {
         }
     }
 
+    /// The stance to a choice after a label, such as "answer is".
+    pub fn of_label(&self, response: &str, start: usize, words: &str, rest: &str) -> Stance {
+        let stance = self.of(response, start, words, rest);
+        let before = sentence_before(response, start);
+        match (stance, self.voices.of(before, words)) {
+            (Stance::Disowned, _) | (_, Voice::Others) => Stance::Disowned,
+            // "If I had to guess, the answer is B" is earnest.
+            (Stance::Stated, Voice::Unclear) if !self.earnest.is_match(before) => Stance::Conditional,
+            (stance, _) => stance,
+        }
+    }
+
+    /// Whether what begins at `at` shows a form, and states nothing.
+    pub fn is_form(&self, response: &str, at: usize) -> bool {
+        self.voices.shows(sentence_before(response, at))
+    }
+
     /// Whether what follows `at` in its sentence is doubted, or stated by
     /// others.
     pub fn is_disowned(&self, response: &str, at: usize) -> bool {
         self.reports(sentence_before(response, at))
+    }
+
+    /// Whether a condition in `sentence` is none: "if I had to choose".
+    pub fn is_earnest(&self, sentence: &str) -> bool {
+        self.earnest.is_match(sentence)
     }
 
     fn reports(&self, before: &str) -> bool {
@@ -91,7 +116,11 @@ impl Stances {
 /// The text of a sentence before `at`, as far as it is read.
 fn sentence_before(response: &str, at: usize) -> &str {
     let before = &response[response.floor_char_boundary(at.saturating_sub(AROUND))..at];
-    let ends = |(mark, _): &(usize, &str)| before[mark + 1..].starts_with(char::is_whitespace);
+    let ends = |(mark, _): &(usize, &str)| {
+        before[mark + 1..].starts_with(char::is_whitespace)
+            && !before[..*mark].ends_with("e.g")
+            && !before[..*mark].ends_with("i.e")
+    };
     let sentence = before.rmatch_indices(['.', '!', '?']).find(ends).map_or(0, |(mark, _)| mark + 1);
     let line = before.trim_end().rfind('\n').map_or(0, |line| line + 1);
     &before[sentence.max(line)..]

@@ -1,7 +1,8 @@
 //! Finds the places where a response states its answer.
 
+use crate::change::{Change, Changes, Later};
 use crate::letters::{Letter, Letters, Said, class};
-use crate::patterns::{CALLED, CORRECTION, HEADING, HENCE, LABEL, TAKEN};
+use crate::patterns::{CALLED, HEADING, HENCE, TAKEN, correction, label};
 use crate::stance::{Stance, Stances};
 use answer_rules::{balanced, elements};
 use regex::Regex;
@@ -10,6 +11,9 @@ use std::cell::LazyCell;
 /// How many bytes a box may have. Without a limit, a response of boxes that
 /// never close would be read once for each box.
 const LONGEST_BOX: usize = 1000;
+
+/// How many bytes may follow "B is the right": "one", "choice", "option".
+const LONGEST_NOUN: usize = 8;
 
 /// The names of elements that hold an answer.
 const ELEMENTS: [&str; 4] = ["answer", "Answer", "ANSWER", "final_answer"];
@@ -28,6 +32,7 @@ enum Form {
     Label {
         start: usize,
         denies: bool,
+        foreign: bool,
     },
     /// A heading, and the answer apart from it.
     Heading,
@@ -49,12 +54,36 @@ impl Place {
     }
 }
 
+/// A statement in other words.
+struct Implied {
+    /// The byte where its choice begins.
+    at: usize,
+    choices: Vec<char>,
+    stance: Stance,
+    form: Words,
+}
+
+/// The words of such a statement.
+#[derive(PartialEq, Eq)]
+enum Words {
+    /// "I choose B", "So B."
+    Concluded,
+    /// "B is correct."
+    Called,
+    /// "This matches option B."
+    Matched,
+}
+
 /// The choices that a response states.
 #[derive(Default)]
 pub struct Stated {
     pub named: Vec<char>,
     /// The choices that it states on a condition, or as a first impression.
     pub conditional: Vec<char>,
+    /// Whether it takes back the choice that it stated.
+    pub withdrawn: bool,
+    /// The choices that it calls right, and does not conclude.
+    pub called: Vec<char>,
 }
 
 impl Stated {
@@ -69,16 +98,20 @@ impl Stated {
 
 /// Finds statements.
 pub struct Statements {
-    stances: Stances,
+    pub stances: Stances,
+    changes: Changes,
     label: Regex,
     heading: Regex,
     correction: Regex,
     taken: Regex,
+    writer: Regex,
+    concluded: Regex,
     hence: Regex,
     subject: Regex,
     called: Regex,
     end: Regex,
     choice_line: Regex,
+    about_options: Regex,
     option: Regex,
 }
 
@@ -87,10 +120,15 @@ impl Statements {
         let class = class(choices);
         Ok(Self {
             stances: Stances::new()?,
-            label: Regex::new(LABEL)?,
+            changes: Changes::new(choices)?,
+            label: Regex::new(&label())?,
             heading: Regex::new(HEADING)?,
-            correction: Regex::new(CORRECTION)?,
+            correction: Regex::new(&correction())?,
             taken: Regex::new(TAKEN)?,
+            concluded: Regex::new(
+                r"(?i)\b(?:answer|it\s+(?:is|must|has)|(?:right|correct)\s+(?:one|choice|option))\b",
+            )?,
+            writer: Regex::new(r"(?i)\A\W*(?:i|we|let|going)\b")?,
             hence: Regex::new(HENCE)?,
             // "Option (B) is correct", "So B must be the right answer".
             subject: Regex::new(&format!(
@@ -98,8 +136,11 @@ impl Statements {
                     [(\[*"'_]* (?P<letter>{class}) [)\]*"'_]* {CALLED}"#
             ))?,
             called: Regex::new(&format!(r"(?x) \A {CALLED}"))?,
-            end: Regex::new(r"\A\s*(?:it\s+is\b|[.!](?:\s*\z|\s+[^\p{Ll}])|\n|\z)")?,
+            end: Regex::new(
+                r"\A\s*(?:です|だ|입니다|이다)?\s*(?:it\s+is\b|instead\b|[.!](?:\s*\z|\s+[^\p{Ll}])|[。！]|\)|,?\s+(?:since|because)\b|\n|\z)",
+            )?,
             option: Regex::new(r"\A(?:[.:!]|\s+[-–—]\s|,?\s+(?:because|since)\b|\s*\z)")?,
+            about_options: Regex::new(r"(?i)\b(?:this|first|second|third|fourth|last)\s+(?:option|choice)\b")?,
             choice_line: Regex::new(&format!(
                 r"\A[\s*_>#(\[$]*{class}(?:[*_.!):\]}}$].*|\s+[-–—]\s.*|,?\s+(?:because|since)\b.*)?\z"
             ))?,
@@ -122,22 +163,31 @@ impl Statements {
                 (Said::Choices(named), Stance::Conditional) => conditional.extend(named),
                 (Said::Choices(named), _) if !place.corrects() || first.is_some_and(|at| at < place.at) => {
                     // "The answer is A. No, it is not A."
-                    let named = if denied.contains(&named) { Vec::new() } else { named };
-                    return Stated { named, conditional };
+                    let named = if denied.contains(&named) {
+                        Vec::new()
+                    } else {
+                        self.changed(named, place, response, letters)
+                    };
+                    let withdrawn = named.is_empty();
+                    return Stated { named, conditional, withdrawn, ..Stated::default() };
                 }
                 (Said::Not(choices), _) => denied.push(choices),
                 (Said::Choices(_) | Said::Nothing, _) => {}
             }
         }
         conditional.reverse();
-        Stated { named: Vec::new(), conditional }
+        Stated { conditional, ..Stated::default() }
     }
 
     /// Where a response may state its answer, in order.
     fn places(&self, response: &str) -> Vec<Place> {
         let labels = self.label.captures_iter(response).filter_map(|found| {
             let whole = found.get(0)?;
-            let form = Form::Label { start: whole.start(), denies: found.name("not").is_some() };
+            let form = Form::Label {
+                start: whole.start(),
+                denies: found.name("not").or(found.name("no")).is_some(),
+                foreign: found.name("foreign").is_some(),
+            };
             Some(Place { at: whole.end(), form })
         });
         let headings = self.heading.captures_iter(response).filter_map(|found| {
@@ -155,12 +205,24 @@ impl Statements {
         places
     }
 
+    /// Whether a text has a label, such as "the answer is".
+    pub fn is_labelled(&self, text: &str) -> bool {
+        self.label.is_match(text)
+    }
+
     /// What a place says, and how the writer stands to it.
     fn read(&self, place: &Place, response: &str, letters: &Letters) -> (Said, Stance) {
         let rest = &response[place.at..];
+        if matches!(place.form, Form::Box | Form::Element { .. }) && self.stances.is_form(response, place.at) {
+            return (Said::Nothing, Stance::Disowned);
+        }
         let said = match place.form {
-            Form::Label { start, denies } => {
-                let stance = self.stances.of(response, start, &response[start..place.at], letters.after_list(rest));
+            Form::Label { start, denies, foreign } => {
+                let (words, after) = (&response[start..place.at], letters.after_list(rest));
+                let stance = match foreign {
+                    true => self.stances.of(response, start, words, after),
+                    false => self.stances.of_label(response, start, words, after),
+                };
                 let said = match stance {
                     Stance::Disowned => Said::Nothing,
                     _ if denies => letters.denied(rest),
@@ -195,15 +257,51 @@ impl Statements {
         }
     }
 
+    /// What a place states in the end: the text after it may change it.
+    fn changed(&self, named: Vec<char>, place: &Place, response: &str, letters: &Letters) -> Vec<char> {
+        let rest = &response[place.at..];
+        let length = match place.form {
+            Form::Element { end } => end - place.at,
+            Form::Box => balanced(&rest[..rest.floor_char_boundary(LONGEST_BOX)]).map_or(0, |inside| inside.len() + 2),
+            _ => rest.len() - letters.past_list(rest).len(),
+        };
+        let text = &rest[length.min(rest.len())..];
+        let later = self.in_other_words(text, letters).into_iter().filter(|implied| implied.stance == Stance::Stated);
+        let later = later.filter_map(|implied| {
+            let [choice] = implied.choices[..] else { return None };
+            Some(Later { at: implied.at, choice, explains: implied.form != Words::Concluded })
+        });
+        match self.changes.of(&named, text, later.collect(), letters) {
+            Change::None => named,
+            Change::To(choices) => choices,
+            Change::Withdrawn => Vec::new(),
+        }
+    }
+
     /// What the response says in other words: "I choose B", "option B is
     /// correct", "So B.", or a line that holds only a choice.
     pub fn implied(&self, response: &str, letters: &Letters) -> Stated {
         let mut stated = Stated::default();
+        stated.add(self.line(response, letters), Stance::Stated);
+        for implied in self.in_other_words(response, letters) {
+            if implied.form == Words::Called && implied.stance == Stance::Stated {
+                stated.called.extend(&implied.choices);
+            }
+            stated.add(implied.choices, implied.stance);
+        }
+        stated
+    }
+
+    /// The choices that are taken, called right or concluded.
+    fn in_other_words(&self, response: &str, letters: &Letters) -> Vec<Implied> {
+        let mut implied = Vec::new();
         for found in self.taken.find_iter(response) {
             let rest = &response[found.end()..];
             if let Said::Choices(choices) = letters.read(rest) {
                 let stance = self.stances.of(response, found.start(), found.as_str(), letters.after_list(rest));
-                stated.add(choices, stance);
+                let writer = self.writer.is_match(found.as_str());
+                let form = if writer { Words::Concluded } else { Words::Matched };
+                implied.push(Implied { at: found.end(), choices, stance, form });
             }
         }
         for found in self.subject.captures_iter(response) {
@@ -215,15 +313,19 @@ impl Statements {
                 continue;
             }
             let stance = self.stances.of(response, letter.start(), words, &response[whole.end()..]);
-            stated.add(letter.as_str().chars(), stance);
+            let choices = letter.as_str().chars().collect();
+            let end = response.floor_char_boundary(whole.end() + LONGEST_NOUN);
+            let answers = self.concluded.is_match(&response[letter.end()..end]);
+            let form = if answers { Words::Concluded } else { Words::Called };
+            implied.push(Implied { at: letter.start(), choices, stance, form });
         }
-        stated.add(self.line(response, letters), Stance::Stated);
         for found in self.hence.find_iter(response) {
             if let Some(choice) = self.ending(&response[found.end()..], letters) {
-                stated.add([choice], self.stances.of(response, found.end(), found.as_str(), ""));
+                let stance = self.stances.of(response, found.end(), found.as_str(), "");
+                implied.push(Implied { at: found.end(), choices: vec![choice], stance, form: Words::Concluded });
             }
         }
-        stated
+        implied
     }
 
     /// The choice that `text` begins with, if it ends its sentence.
@@ -250,6 +352,9 @@ impl Statements {
             return named;
         }
         let choice = |line: &&str| {
+            if self.about_options.is_match(line) {
+                return None;
+            }
             let alone = lines.len() == 1 || self.choice_line.is_match(line);
             letters.dressed(line).filter(|letter| alone && self.only(letter, letters)).map(|letter| letter.choice)
         };
