@@ -32,6 +32,7 @@ pub struct Changes {
     doubt: Regex,
     mistake: Regex,
     withdrawal: Regex,
+    condition: Regex,
     confirmed: Regex,
 }
 
@@ -46,7 +47,8 @@ impl Changes {
             // "Update: C", "Edit: after rereading, C", "I change it to C".
             announced: Regex::new(&format!(
                 r"(?x) (?: (?i: \b(?:update|updated|revise|revised|revision|edit|edited|corrected|correction|amended|new|changed) (?:\s+(?:answer|choice|option|guess|to|is))* ) \s* [:：–—-] \s* (?:[^.,;:\n]{{1,60}},\s*)?
-                    | (?i: \b(?:chang|switch|revis|updat|correct|amend)(?:e|es|ed|ing)? \b [^.,;:!?\n]{{0,40}}? \s+to ) \s+
+                    | (?i: (?: \A\s* | [(.!?\n]\s* | \b(?:i|we|answer|choice|me|us|i['’](?:d|ll|m)|to)\s+(?:\w+\s+){{0,3}}? ) (?:chang|switch|revis|updat|correct|amend)(?:e|es|ed|ing)?
+                        (?:\s+(?:that|this|it|my|the|our|answer|choice|option|final|selection|from|[a-z]))* \s+to ) \s+
                     | (?i: \b(?:but|however) ) \b [^.;:!?\n]{{0,80}} ,\s* )
                     {letter} {end}"
             ))?,
@@ -63,8 +65,9 @@ impl Changes {
             mistake: Regex::new(
                 r"(?i)\b(?:wait|actually|hmm+|sorry|apologies|oh|oops|correction|misread|my\s+(?:bad|mistake)|made\s+(?:a|an)\s+(?:mistake|error)|strike\s+that|scratch\s+that|re-?check(?:ed|ing)?|second\s+thought|reconsider\w*|take\s+that\s+back|(?:verification|check)\s+failed|(?:this|that|it)(?:['’]s|\s+is)\s+(?:wrong|incorrect|not\s+right|not\s+correct)|(?:this|that|it)\s+doesn['’]t)\b",
             )?,
+            condition: Regex::new(r"(?i)\b(?:if|when|unless)\b")?,
             withdrawal: Regex::new(
-                r"(?ix) \b(?: (?:wait|actually|hmm+|oh|no|sorry|but|oops) [\s,.…!—–-]* (?:(?:but|no|wait|actually|sorry)[\s,.…!—–-]*)*
+                r"(?ix) (?: \A[\s.,;!)*_]* | [.!?…\n(—]\s* ) (?: (?:wait|actually|hmm+|oh|no|sorry|but|oops) [\s,.…!—–-]* (?:(?:but|no|wait|actually|sorry)[\s,.…!—–-]*)*
                         (?: (?:that|this|it)(?:['’]s|\s+is) (?:\s+\w+ly)? \s+ (?: not\s+(?:right|correct|true|it) | wrong | incorrect | a\s+mistake ) \b
                           | (?:that|this|it)\s+(?:isn['’]t|can['’]t\s+be|cannot\s+be)\s+(?:right|correct|true|it)\b
                           | none\s+of\s+(?:these|the|them|those)\b [^.,;\n]{0,30}? \s (?:are|is|work|works|fit|fits|match|matches)\b
@@ -99,6 +102,10 @@ impl Changes {
     fn found(&self, text: &str, letters: &Letters) -> Vec<Later> {
         let mut found = Vec::new();
         let later = |captures: &regex::Captures, explains| {
+            // "But if it is heated, C."
+            if self.condition.is_match(captures.get(0)?.as_str()) {
+                return None;
+            }
             let letter = captures.name("letter")?;
             let choice = letters.choices().iter().copied().find(|choice| letter.as_str().starts_with(*choice))?;
             Some(Later { at: letter.start(), choice, explains })

@@ -92,7 +92,7 @@ const EXCLUSION: &str = r"(?ix) \b (?: other\s+than|rather\s+than|instead\s+of|u
 
 /// Words before a letter in brackets that refer to something else than a
 /// choice.
-const REFERENCE: &str = r"(?i)\b(?:see|parts?|figure|fig\.|table|equation|eq\.|step|section|from|in|by|of|and|or|not|is|are|than|to|with|if|statement|vitamin|hepatitis|type|group)\s+[*_]*\z";
+const REFERENCE: &str = r"(?i)\b(?:see|consider|at|for|on|about|parts?|figure|fig\.|table|equation|eq\.|step|section|from|in|by|of|and|or|not|is|are|than|to|with|if|statement|vitamin|hepatitis|type|group)\s+[*_]*\z";
 
 /// How many bytes of a statement are read. Without a limit, a response of
 /// statements in one line would be read once for each.

@@ -129,7 +129,7 @@ const AGAIN: &str = r"(?: \b(?:it['’]s|it\s+is|it\s+should\s+be|that['’]s|i\
 
 /// After a choice: it is right.
 pub const CALLED: &str = r"(?i: \s+ (?: (?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears\s+to\s+be) \s+ (?:(?:[a-z]+ly|in\s+fact|indeed|also|thus)\s+)? (?:(?:the|my|our)\s+)?
-        (?:only\s+|most\s+|single\s+)* (?: correct|right|best|better\s+(?:choice|answer|option|fit)|appropriate|likely|suitable|accurate|answer|valid | final\s+answer )
+        (?:only\s+|most\s+|single\s+)* (?: correct|right|best|better\s+(?:choice|answer|option|fit)|appropriate|likely|suitable|accurate|answer|valid | final\s+answer ) (?:\s+(?:one|choice|option|answer|fit|pick|response)\b)?
     | (?:alone\s+)?fits\s+best ) \b | \s+ (?:it\s+(?:is|must\s+be|has\s+to\s+be)(?:,?\s+then)?|is\s+the\s+one) \s* (?:[.!\n]|\z) )";
 
 /// Before a choice: the writer takes it, or it follows from what was said.

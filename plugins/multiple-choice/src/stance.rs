@@ -23,6 +23,7 @@ pub enum Stance {
 pub struct Stances {
     voices: Voices,
     doubt: Regex,
+    reason: Regex,
     other: Regex,
     reported: Regex,
     own: Regex,
@@ -40,6 +41,10 @@ impl Stances {
         Ok(Self {
             voices: Voices::new()?,
             doubt: Regex::new(DOUBT)?,
+            // "That is why the answer is B", "No doubt the answer is B"
+            reason: Regex::new(
+                r"(?i)\b(?:(?:that|this|which|it)(?:['’]s|\s+is)\s+why|(?:no|beyond|without(?:\s+any|\s+a)?)\s+doubt)\b[^,;]*\z",
+            )?,
             other: Regex::new(OTHER)?,
             reported: Regex::new(&reported())?,
             own: Regex::new(&own())?,
@@ -107,7 +112,7 @@ impl Stances {
     }
 
     fn reports(&self, before: &str) -> bool {
-        self.doubt.is_match(before)
+        self.doubt.is_match(before) && !self.reason.is_match(before)
             || self.other.is_match(before)
             || self.reported.is_match(before) && !self.own.is_match(before)
     }

@@ -12,9 +12,6 @@ use std::cell::LazyCell;
 /// never close would be read once for each box.
 const LONGEST_BOX: usize = 1000;
 
-/// How many bytes may follow "B is the right": "one", "choice", "option".
-const LONGEST_NOUN: usize = 8;
-
 /// The names of elements that hold an answer.
 const ELEMENTS: [&str; 4] = ["answer", "Answer", "ANSWER", "final_answer"];
 
@@ -314,8 +311,7 @@ impl Statements {
             }
             let stance = self.stances.of(response, letter.start(), words, &response[whole.end()..]);
             let choices = letter.as_str().chars().collect();
-            let end = response.floor_char_boundary(whole.end() + LONGEST_NOUN);
-            let answers = self.concluded.is_match(&response[letter.end()..end]);
+            let answers = self.concluded.is_match(words);
             let form = if answers { Words::Concluded } else { Words::Called };
             implied.push(Implied { at: letter.start(), choices, stance, form });
         }

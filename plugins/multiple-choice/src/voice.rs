@@ -67,7 +67,7 @@ impl Voices {
             ))?,
             own: compile(&format!(
                 r"(?: \b(?:i|we)(?:['’](?:d|ll|m|ve|re))? (?:\s+(?:\w+ly|would|do|will|can|must|should|may|am|are|have|had|to|therefore|thus|hence|now|still|also|inclined|strongly|just|then|only|safely|tempted|going))*
-                    | \b(?:you|one)\s+can | \b(?:safe|reasonable|fair|right|correct|us|me) (?:\s+to)? | \A[\s*]* (?:to|and|so|but)? ) \s* {SAY} [,:]? {DETERMINERS}"
+                    | \b(?:you|one)\s+can | \b(?:this|that|which|these|it\s+all) | \b(?:safe|reasonable|fair|right|correct|us|me) (?:\s+to)? | \A[\s*]* (?:to|and|so|but)? ) \s* {SAY} [,:]? {DETERMINERS}"
             ))?,
             noun: compile(&format!(
                 r"\b(?: (?:claim|idea|possibility|notion|belief|myth|view|opinion|assumption|assertion|hypothesis|suggestion|argument|thought|theory|impression|suspicion|rumou?r|misconception|fallacy|evidence|proof|reason|chance|risk|objection|conjecture|contention|lie) s? (?:\s+is)? \s+ that
