@@ -30,7 +30,7 @@ pub enum NoChoice {
 
 /// Responses that pass through every regular expression; B stands for each
 /// choice.
-const TYPICAL: [&str; 11] = [
+const TYPICAL: [&str; 14] = [
     "Let me think: 2 + 3 = 5.\nOption A is wrong, and (C) ignores friction.\n\n**Answer: B**",
     "Answer: B. Paris is the capital of France.",
     "So the correct answer is (B) Paris, since C isn't in France. Wait, actually $\\boxed{\\text{B}}$",
@@ -41,6 +41,9 @@ const TYPICAL: [&str; 11] = [
     "Some might think the answer is A. If x > 0, the answer would be C; the answer is B if I had to guess.",
     "Answer: Not given (B)\n\nIt has to be B. That leaves B, and B is the right one.",
     "B) Rome\n\nI do not know the answer to this question.",
+    "Answer: B\n\nWait, that's not right: 2 + 2 = 4. I change my answer to C. C does.\n\nQuestion: ~~none~~ which?\nAnswer: B",
+    "A) Incorrect – too small.\nB) Correct\nC) ✗",
+    "In a vacuum the pressure (of air) isn't known. Everything else is ruled out, so it looks like B, i.e. option (B).",
     "**B. A long “é” – 5 °C**\n\nIt is 答案 Paris (B).",
 ];
 

@@ -49,6 +49,7 @@ impl Changes {
                 r"(?x) (?: (?i: \b(?:update|updated|revise|revised|revision|edit|edited|corrected|correction|amended|new|changed) (?:\s+(?:answer|choice|option|guess|to|is))* ) \s* [:：–—-] \s* (?:[^.,;:\n]{{1,60}},\s*)?
                     | (?i: (?: \A\s* | [(.!?\n]\s* | \b(?:i|we|answer|choice|me|us|i['’](?:d|ll|m)|to)\s+(?:\w+\s+){{0,3}}? ) (?:chang|switch|revis|updat|correct|amend)(?:e|es|ed|ing)?
                         (?:\s+(?:that|this|it|my|the|our|answer|choice|option|final|selection|from|[a-z]))* \s+to ) \s+
+                    | (?i: \(\s*(?:it\s+)?should\s+be ) \s+
                     | (?i: \b(?:but|however) ) \b [^.;:!?\n]{{0,80}} ,\s* )
                     {letter} {end}"
             ))?,
@@ -60,7 +61,7 @@ impl Changes {
             ))?,
             line: Regex::new(&format!(r"(?xm) ^ [\ \t>\#]* {letter} [.!*_\ \t\r]* $"))?,
             doubt: Regex::new(
-                r"(?i)\b(?:wait|actually|hmm+|no|but|however|sorry|apologies|oh|oops|mistake|misread|misjudged|bad|strike|scratch|chang(?:e|es|ed|ing)|switch(?:ed|ing)?|revis(?:e|ed|ion)|updated?|edit(?:ed)?|correction|corrected|re-?check(?:ed|ing)?|re-?reading|second\s+thought|reconsider\w*|take\s+that\s+back|failed|wrong|incorrect|not\s+right|doesn['’]t|isn['’]t|not|instead|error|double-?check\w*|verify)\b|->|→|⇒",
+                r"(?i)\b(?:wait|actually|hmm+|no|but|however|sorry|apologies|oh|oops|mistake|misread|misjudged|bad|strike|scratch|chang(?:e|es|ed|ing)|switch(?:ed|ing)?|revis(?:e|ed|ion)|updated?|edit(?:ed)?|correction|corrected|re-?check(?:ed|ing)?|re-?reading|reflection|rethink\w*|second\s+look|second\s+thought|reconsider\w*|take\s+that\s+back|failed|wrong|incorrect|not\s+right|doesn['’]t|isn['’]t|not|instead|should\s+be|error|double-?check\w*|verify)\b|->|→|⇒",
             )?,
             mistake: Regex::new(
                 r"(?i)\b(?:wait|actually|hmm+|sorry|apologies|oh|oops|correction|misread|my\s+(?:bad|mistake)|made\s+(?:a|an)\s+(?:mistake|error)|strike\s+that|scratch\s+that|re-?check(?:ed|ing)?|second\s+thought|reconsider\w*|take\s+that\s+back|(?:verification|check)\s+failed|(?:this|that|it)(?:['’]s|\s+is)\s+(?:wrong|incorrect|not\s+right|not\s+correct)|(?:this|that|it)\s+doesn['’]t)\b",

@@ -35,6 +35,7 @@ pub struct Closing {
     numbered: Regex,
     denied: Regex,
     denial: Regex,
+    subject: Regex,
     unsure: Regex,
     other: Regex,
     item: Regex,
@@ -68,16 +69,20 @@ impl Closing {
             // "B. NO CHANGE"
             numbered: Regex::new(r"\A[.)][*_]*\s+\S")?,
             denied: Regex::new(
-                r#"(?ix) \b(?:not|nor|than|of|except|vitamin|hepatitis|type|group|grade|level|section|part|figure|step|point|team|class|row|column|case|unlike) [\s*_(\["']* \z"#,
+                r#"(?ix) \b(?:not|nor|than|of|except|vitamin|hepatitis|type|group|grade|level|section|part|figure|step|point|team|class|row|column|case|unlike | (?:language|group|letter|note|grade|mark|symbol|unit|variable|temperature)\b[^;]*?(?:\sis|,) ) [\s*_(\["']* \z"#,
             )?,
             denial: Regex::new(
                 r"(?ix) \b(?:not|no|none|neither|never|cannot|wrong|incorrect|except|unlike|without|excluded|eliminated|ruled\s+out)\b | n['’]t\b",
+            )?,
+            subject: Regex::new(
+                r"(?ix) \A [\s*_]* (?:(?:so|thus|therefore|hence|and)\s+)? the\s (?: statement|sentence|figure|word|item|one|option|exception|claim|graph | (?:wrong|incorrect|false|untrue|unrelated|impossible)\s+(?:statement|sentence|claim|word|item|figure|graph|spelling|order|pair) )
+                    [^,;]*? \b(?:is|are) [\s*_(]* \z",
             )?,
             unsure: Regex::new(
                 r"(?ix) \b(?:if|unless|whether|would|could|might|may|suppose|assuming|had|either|or|can['’]t)\b | \?",
             )?,
             other: Regex::new(
-                r"(?ix) \b(?:some|many|most|others?|people|students?|somebody|someone|they|he|she|you|the\s+hint|professors?|teachers?)\b [^,;:]{0,40} \b(?:say|said|think|thought|believe|choose|chose|pick|answer|go|claim|guess|prefer|argue|suggest)\w* \b | \b(?:second|2nd|third|3rd|next)\s+(?:choice|best|question) | \b(?:let|define|denote|suppose|take|plan|consider|analy[sz]e|check|examine|evaluate|look(?:ing)?\s+at|start\s+with|turn(?:ing)?\s+to|compare|explore|discuss|review)\b",
+                r"(?ix) \b(?:some|many|most|others?|people|students?|somebody|someone|they|he|she|you|the\s+hint|professors?|teachers?)\b [^,;:]{0,40} \b(?:say|said|think|thought|believe|choose|chose|pick|answer|go|claim|guess|prefer|argue|suggest)\w* \b | \b(?:second|2nd|third|3rd|next)\s+(?:choice|best|question) | \b(?:let|define|denote|suppose|take|plan|provide|send|consider|analy[sz]e|check|examine|evaluate|look(?:ing)?\s+at|start\s+with|turn(?:ing)?\s+to|compare|explore|discuss|review)\b",
             )?,
             item: Regex::new(&format!(
                 r"\A[\s*_>#|-]*(?:(?i:option|choice|statement)\s+)?[(\[]?{class}[)\].:|][*_]*\s"
@@ -116,7 +121,10 @@ impl Closing {
         let alone = sentence.chars().filter(|character| character.is_alphanumeric()).count() == 1;
         let item = whole_line && (alone || self.item.is_match(sentence));
         // What a label names is read as a label.
-        if sentence.len() > LONGEST || item || statements.is_labelled(sentence) {
+        if sentence.len() > LONGEST
+            || item
+            || statements.is_labelled(sentence.rsplit(", but ").next().unwrap_or(sentence))
+        {
             return None;
         }
         let sentence = self.aside.replace_all(sentence, |aside: &Captures| {
@@ -158,7 +166,9 @@ impl Closing {
         let predicate = after.split([',', ';', ':', '.']).next().unwrap_or(after);
         let predicate = predicate.split(" since ").flat_map(|part| part.split(" because ")).next().unwrap_or(predicate);
         let remark = predicate.contains(['–', '—']) || after.trim_start().starts_with(['.', ')', ':']);
-        self.denial.is_match(clause) || !remark && self.denial.is_match(predicate)
+        // "The statement that is NOT true is B": the one that is asked for.
+        let asked_for = self.subject.is_match(clause);
+        !asked_for && self.denial.is_match(clause) || !remark && self.denial.is_match(predicate)
     }
 
     /// Whether a letter before `after` may be a word.

@@ -240,7 +240,12 @@ impl Letters {
         let Some(connector) = self.connector.captures(rest) else {
             return if enclosed && self.beside.is_match(rest) { self.dressed(rest) } else { None };
         };
-        let next = self.dressed(&rest[connector.get(0)?.end()..])?;
+        let connector_text = connector.get(0)?;
+        // A table below an answer is no list.
+        if connector_text.as_str().contains("\n\n") {
+            return None;
+        }
+        let next = self.dressed(&rest[connector_text.end()..])?;
         // "B, C ignores friction", "B and C is wrong": another clause.
         let word = || self.word.is_match(next.rest) && self.connector.captures(next.rest).is_none();
         let clause = match (connector.get(1), connector.get(3)) {

@@ -148,7 +148,7 @@ pub const HENCE: &str = r"(?ix)
       | \b(?:it|that|this|which)\s+(?:has\s+to|must|can\s+only|should|would)\s+be\b
       | \b(?:that|this|which)\s+leaves\b
       | \b(?:think|believe|say|sure|certain|confident) (?:\s+that)? \s+ (?:it['’]s|it\s+is)\b
-      | \b(?:i|we)\s+(?:get|got|obtain|find)\b | (?:[:;,—–]\s|\(\s*|\bno[,.]\s) \s* it['’]?s(?:\s+is)?\b
+      | \b(?:i|we)\s+(?:get|got|obtain|find)\b | (?:[:;,—–]\s|\(\s*|\bno[,.]\s) \s* it(?:['’]s|\s+is)\b | \bbut\s+it(?:['’]s|\s+is)\b
       | (?: \A | \n | [.!?]\s ) \s* (?: leaving|mine\s+is|(?:must|has\s+to)\s+be|(?:that|this|it)(?:['’]s|\s+is)|choose|select|pick
             | the\s+(?:choice|winner|option|letter)\s+is ) \b
       | (?i:\b mine \s* :)

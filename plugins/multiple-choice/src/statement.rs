@@ -67,7 +67,7 @@ enum Words {
     Concluded,
     /// "B is correct."
     Called,
-    /// "This matches option B."
+    /// "This matches option B", "we get B".
     Matched,
 }
 
@@ -102,6 +102,8 @@ pub struct Statements {
     correction: Regex,
     taken: Regex,
     writer: Regex,
+    found: Regex,
+    another: Regex,
     concluded: Regex,
     hence: Regex,
     subject: Regex,
@@ -125,6 +127,9 @@ impl Statements {
             concluded: Regex::new(
                 r"(?i)\b(?:answer|it\s+(?:is|must|has)|(?:right|correct)\s+(?:one|choice|option))\b",
             )?,
+            found: Regex::new(r"(?i)\A(?:i|we)\s")?,
+            // "C is the answer to the next one."
+            another: Regex::new(r"\A\s+(?:for|to|in|under|at|when|only)\b")?,
             writer: Regex::new(r"(?i)\A\W*(?:i|we|let|going)\b")?,
             hence: Regex::new(HENCE)?,
             // "Option (B) is correct", "So B must be the right answer".
@@ -311,14 +316,16 @@ impl Statements {
             }
             let stance = self.stances.of(response, letter.start(), words, &response[whole.end()..]);
             let choices = letter.as_str().chars().collect();
-            let answers = self.concluded.is_match(words);
+            let rest = &response[whole.end()..];
+            let answers = self.concluded.is_match(words) && !self.another.is_match(rest);
             let form = if answers { Words::Concluded } else { Words::Called };
             implied.push(Implied { at: letter.start(), choices, stance, form });
         }
         for found in self.hence.find_iter(response) {
             if let Some(choice) = self.ending(&response[found.end()..], letters) {
                 let stance = self.stances.of(response, found.end(), found.as_str(), "");
-                implied.push(Implied { at: found.end(), choices: vec![choice], stance, form: Words::Concluded });
+                let form = if self.found.is_match(found.as_str()) { Words::Matched } else { Words::Concluded };
+                implied.push(Implied { at: found.end(), choices: vec![choice], stance, form });
             }
         }
         implied

@@ -71,6 +71,7 @@ impl Voices {
             ))?,
             noun: compile(&format!(
                 r"\b(?: (?:claim|idea|possibility|notion|belief|myth|view|opinion|assumption|assertion|hypothesis|suggestion|argument|thought|theory|impression|suspicion|rumou?r|misconception|fallacy|evidence|proof|reason|chance|risk|objection|conjecture|contention|lie) s? (?:\s+is)? \s+ that
+                    | \b(?:i|we)(?:\s+have|['’]ve)?\s+(?:heard|read|been\s+told)\s+that | has\s+it\s+that
                     | (?:wrong|incorrect|false|mistaken|untrue|misleading|absurd|nonsense|error|mistake|premature|tempting|unreasonable|unlikely|impossible|doubtful) \s+ (?: to \s+ \w+ | that ) ) {DETERMINERS}"
             ))?,
             nothing: compile(&format!(
