@@ -25,14 +25,22 @@ pub struct Later {
 
 /// Finds changes.
 pub struct Changes {
+    /// "Update: C", "I change my answer to C".
     announced: Regex,
+    /// Directly after the stated choice: "→ C".
     beside: Regex,
+    /// "C does.", "C then."
     brief: Regex,
+    /// A line that is only a choice.
     line: Regex,
+    /// A word that makes another choice a correction.
     doubt: Regex,
+    /// A word that makes even "C does." a correction.
     mistake: Regex,
+    /// The stated choice is taken back.
     withdrawal: Regex,
     condition: Regex,
+    /// It is kept after all.
     confirmed: Regex,
 }
 

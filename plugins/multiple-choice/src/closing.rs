@@ -28,17 +28,25 @@ pub struct Closing {
     option: Regex,
     named: Regex,
     marked: Regex,
+    /// Before a letter that ends a sentence: it is the answer.
     led: Regex,
+    /// Before a letter that is the subject of a sentence.
     begins: Regex,
+    /// After such a letter: it is the answer.
     judged: Regex,
     ends: Regex,
+    /// After a letter: the text of its option.
     numbered: Regex,
+    /// Directly before a letter that is no choice: "not B", "vitamin C".
     denied: Regex,
+    /// A denial anywhere in the clause of a letter.
     denial: Regex,
     subject: Regex,
     unsure: Regex,
+    /// Others choose, or the writer only considers.
     other: Regex,
     item: Regex,
+    refused: Regex,
 }
 
 impl Closing {
@@ -84,6 +92,8 @@ impl Closing {
             other: Regex::new(
                 r"(?ix) \b(?:some|many|most|others?|people|students?|somebody|someone|they|he|she|you|the\s+hint|professors?|teachers?)\b [^,;:]{0,40} \b(?:say|said|think|thought|believe|choose|chose|pick|answer|go|claim|guess|prefer|argue|suggest)\w* \b | \b(?:second|2nd|third|3rd|next)\s+(?:choice|best|question) | \b(?:let|define|denote|suppose|take|plan|provide|send|consider|analy[sz]e|check|examine|evaluate|look(?:ing)?\s+at|start\s+with|turn(?:ing)?\s+to|compare|explore|discuss|review)\b",
             )?,
+            // "None of the options is 17. The closest is B."
+            refused: Regex::new(r"(?i)\bnone\s+of\s+the\s+(?:given\s+|listed\s+)?(?:options|choices|answers)\b")?,
             item: Regex::new(&format!(
                 r"\A[\s*_>#|-]*(?:(?i:option|choice|statement)\s+)?[(\[]?{class}[)\].:|][*_]*\s"
             ))?,
@@ -123,6 +133,7 @@ impl Closing {
         // What a label names is read as a label.
         if sentence.len() > LONGEST
             || item
+            || self.refused.is_match(response)
             || statements.is_labelled(sentence.rsplit(", but ").next().unwrap_or(sentence))
         {
             return None;

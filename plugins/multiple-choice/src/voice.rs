@@ -16,18 +16,30 @@ pub enum Voice {
 
 /// Tells voices apart.
 pub struct Voices {
+    /// Somebody else's answer: "your", "second best".
     owner: Regex,
+    /// The answer to another question.
     elsewhere: Regex,
+    /// A form or an example.
     example: Regex,
+    /// An opening quotation mark.
     quoted: Regex,
+    /// Somebody says or thinks.
     said: Regex,
+    /// A source of the question says it.
     source: Regex,
+    /// The writer says or thinks.
     own: Regex,
+    /// "The claim that", "it is wrong to say".
     noun: Regex,
+    /// "Nothing suggests that".
     nothing: Regex,
+    /// The writer's own words, and no others.
     firm: Regex,
+    /// The end of a clause before the statement's own.
     clause: Regex,
     hedge: Regex,
+    /// The head of another case: "In a vacuum".
     case: Regex,
 }
 
