@@ -1,6 +1,7 @@
 //! What becomes of a stated choice in the text after it.
 
 use crate::letters::{Letters, class};
+use crate::patterns::compile;
 use regex::Regex;
 
 /// What follows a stated choice.
@@ -53,7 +54,7 @@ impl Changes {
         let end = r"(?: \s* (?: [!\n,;] | \.(?:\s|\z|\)) | [)\]] | \z ) | \s+(?:because|since|instead|as|now)\b )";
         Ok(Self {
             // "Update: C", "Edit: after rereading, C", "I change it to C".
-            announced: Regex::new(&format!(
+            announced: compile(&format!(
                 r"(?x) (?: (?i: \b(?:update|updated|revise|revised|revision|edit|edited|corrected|correction|amended|new|changed) (?:\s+(?:answer|choice|option|guess|to|is))* ) \s* [:：–—-] \s* (?:[^.,;:\n]{{1,60}},\s*)?
                     | (?i: (?: \A\s* | [(.!?\n]\s* | \b(?:i|we|answer|choice|me|us|i['’](?:d|ll|m)|to)\s+(?:\w+\s+){{0,3}}? ) (?:chang|switch|revis|updat|correct|amend)(?:e|es|ed|ing)?
                         (?:\s+(?:that|this|it|my|the|our|answer|choice|option|final|selection|from|[a-z]))* \s+to ) \s+
@@ -62,20 +63,20 @@ impl Changes {
                     {letter} {end}"
             ))?,
             // "A -> C".
-            beside: Regex::new(&format!(r"(?x) \A [\s*_)\]]* (?:->|→|⇒|=>|-->) \s* {letter} {end}"))?,
+            beside: compile(&format!(r"(?x) \A [\s*_)\]]* (?:->|→|⇒|=>|-->) \s* {letter} {end}"))?,
             // "C does.", "B then."
-            brief: Regex::new(&format!(
+            brief: compile(&format!(
                 r"(?x) (?: [.!?:—]\s+ | \n\s* | ,\s+(?:and|but)\s+ ) {letter} (?i: \s+ (?: does | is | it\s+is | fits | works | matches | then | seems\s+better | is\s+better ) | ,? \s+ (?:then|instead) ) \s* (?:[.!\n]|\z)"
             ))?,
-            line: Regex::new(&format!(r"(?xm) ^ [\ \t>\#]* {letter} [.!*_\ \t\r]* $"))?,
-            doubt: Regex::new(
+            line: compile(&format!(r"(?xm) ^ [\ \t>\#]* {letter} [.!*_\ \t\r]* $"))?,
+            doubt: compile(
                 r"(?i)\b(?:wait|actually|hmm+|no|but|however|sorry|apologies|oh|oops|mistake|misread|misjudged|bad|strike|scratch|chang(?:e|es|ed|ing)|switch(?:ed|ing)?|revis(?:e|ed|ion)|updated?|edit(?:ed)?|correction|corrected|re-?check(?:ed|ing)?|re-?reading|reflection|rethink\w*|second\s+look|second\s+thought|reconsider\w*|take\s+that\s+back|failed|wrong|incorrect|not\s+right|doesn['’]t|isn['’]t|not|instead|should\s+be|error|double-?check\w*|verify)\b|->|→|⇒",
             )?,
-            mistake: Regex::new(
+            mistake: compile(
                 r"(?i)\b(?:wait|actually|hmm+|sorry|apologies|oh|oops|correction|misread|my\s+(?:bad|mistake)|made\s+(?:a|an)\s+(?:mistake|error)|strike\s+that|scratch\s+that|re-?check(?:ed|ing)?|second\s+thought|reconsider\w*|take\s+that\s+back|(?:verification|check)\s+failed|(?:this|that|it)(?:['’]s|\s+is)\s+(?:wrong|incorrect|not\s+right|not\s+correct)|(?:this|that|it)\s+doesn['’]t)\b",
             )?,
-            condition: Regex::new(r"(?i)\b(?:if|when|unless)\b")?,
-            withdrawal: Regex::new(
+            condition: compile(r"(?i)\b(?:if|when|unless)\b")?,
+            withdrawal: compile(
                 r"(?ix) (?: \A[\s.,;!)*_]* | [.!?…\n(—]\s* ) (?: (?:wait|actually|hmm+|oh|no|sorry|but|oops) [\s,.…!—–-]* (?:(?:but|no|wait|actually|sorry)[\s,.…!—–-]*)*
                         (?: (?:that|this|it)(?:['’]s|\s+is) (?:\s+\w+ly)? \s+ (?: not\s+(?:right|correct|true|it) | wrong | incorrect | a\s+mistake ) \b
                           | (?:that|this|it)\s+(?:isn['’]t|can['’]t\s+be|cannot\s+be)\s+(?:right|correct|true|it)\b
@@ -83,7 +84,7 @@ impl Changes {
                           | i\s+(?:was|am)\s+(?:wrong|mistaken) | i\s+made\s+(?:a\s+mistake|an\s+error) )
                     | i\s+(?:take|took)\s+(?:that|it|this)\s+back | (?:scratch|strike)\s+that | i\s+(?:withdraw|retract)\b )",
             )?,
-            confirmed: Regex::new(
+            confirmed: compile(
                 r"(?i)\b(?:yes|confirmed|indeed|(?:it|that|this)(?:['’]s|\s+is)\s+(?:\w+\s+)?(?:right|correct|fine)|still|stands?|keep|stick)\b",
             )?,
         })

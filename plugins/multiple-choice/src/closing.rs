@@ -1,6 +1,7 @@
 //! The choice that the last sentence of a response names.
 
 use crate::letters::class;
+use crate::patterns::compile;
 use crate::statement::Statements;
 use regex::{Captures, Regex};
 use std::borrow::Cow;
@@ -54,49 +55,47 @@ impl Closing {
         let class = class(choices);
         Ok(Self {
             // "Is it B? Yes."
-            asked: Regex::new(&format!(r"\b(?i:is|could|must)\b[^.?!\n]{{0,60}}\s({class})\?\s+(?i:yes)\b"))?,
-            option: Regex::new(&format!(r"\A\((?i:option|choice|answer)\s+{class}\)\z"))?,
-            aside: Regex::new(r"\([^()\n]{2,200}\)")?,
-            named: Regex::new(&format!(r"[A-Za-z0-9]?{class}\b"))?,
+            asked: compile(&format!(r"\b(?i:is|could|must)\b[^.?!\n]{{0,60}}\s({class})\?\s+(?i:yes)\b"))?,
+            option: compile(&format!(r"\A\((?i:option|choice|answer)\s+{class}\)\z"))?,
+            aside: compile(r"\([^()\n]{2,200}\)")?,
+            named: compile(&format!(r"[A-Za-z0-9]?{class}\b"))?,
             // "(B)", "**B", "option B".
-            marked: Regex::new(r"(?:[(\[*_]|(?i:\b(?:option|choice|answer|letter)\s))\z")?,
+            marked: compile(r"(?:[(\[*_]|(?i:\b(?:option|choice|answer|letter)\s))\z")?,
             // "is B", "like B", "→ B", "so, B".
-            led: Regex::new(
+            led: compile(
                 r"(?ix) (?: \A | [,;→⇒—–] | -> | => | (?: \b(?:output|result|verdict|conclusion|decision|selection|right|in\s+short|in\s+sum|summary) | \w\s+\w[^:]*\s\w+ | \A[\s*]*(?:question|problem|exercise|q)\s*\d{1,3} ) [\s*]* :
                     | \b(?:the|this|that|it|which|my|our|mine)\b [^,;]*? \b(?:is|be) | \b(?:my|our|this|that|which|it)\b [^,;]*? \b(?:gives?|yields?) | \b(?:looks?|seems?|sounds?|feels?)\s+like | \b(?:corresponds?|leads?|points?|amounts?|comes?\s+down|closest|refers?)\s+to | \b(?:go|going|stick|agrees?|consistent|concerned)\s+with | \b(?:vote|opt|settle)\s+for
                     | \b(?:described|expressed|completed|shown|represented|illustrated|supported|summari[sz]ed|captured|answered)\s+by | \b(?:towards?|remains|only|just|i\.e\.|so|then|thus|choose|pick|select|say|called|probably|possibly|perhaps|maybe|definitely|certainly|surely|clearly|obviously|likely) ) [\s*_]* \z",
             )?,
-            begins: Regex::new(
+            begins: compile(
                 r"\A[\s*_>#→⇒(\[]*(?:(?i:so|but|and|only|then|thus|hence|therefore|however|probably|maybe|among[^,]{1,40}|of[^,]{1,40}|between[^,]{1,40}|since[^,]{1,80}|because[^,]{1,80}|as[^,]{1,80})\b[\s,]*)?\z",
             )?,
-            judged: Regex::new(
+            judged: compile(
                 r"(?ix) \A [)\]*_]* (?: ,?\s+ (?:for\s+sure|of\s+course|then|i\s+(?:guess|think|believe|suppose)|it\s+is|definitely|obviously|certainly|probably|instead) [.!]* \z
                   | \s+ (?:\w+\s+){0,2}? (?: remains | fits | satisf(?:y|ies) | match(?:es)? | works | best | closest | correct | right | plausible | only\s+(?:option|one|choice|answer) | the\s+(?:best|only|odd|exception|one|closest|most|right|correct) | most | stands\s+out ) \b )",
             )?,
-            ends: Regex::new(r#"(?x) \A [)\]*_"'”]* (?: \s*[.!]*[)\]*_"'”]* \s* \z | \s+\(|\s[—–-]\s|: )"#)?,
+            ends: compile(r#"(?x) \A [)\]*_"'”]* (?: \s*[.!]*[)\]*_"'”]* \s* \z | \s+\(|\s[—–-]\s|: )"#)?,
             // "B. NO CHANGE"
-            numbered: Regex::new(r"\A[.)][*_]*\s+\S")?,
-            denied: Regex::new(
+            numbered: compile(r"\A[.)][*_]*\s+\S")?,
+            denied: compile(
                 r#"(?ix) \b(?:not|nor|than|of|except|vitamin|hepatitis|type|group|grade|level|section|part|figure|step|point|team|class|row|column|case|unlike | (?:language|group|letter|note|grade|mark|symbol|unit|variable|temperature)\b[^;]*?(?:\sis|,) ) [\s*_(\["']* \z"#,
             )?,
-            denial: Regex::new(
+            denial: compile(
                 r"(?ix) \b(?:not|no|none|neither|never|cannot|wrong|incorrect|except|unlike|without|excluded|eliminated|ruled\s+out)\b | n['’]t\b",
             )?,
-            subject: Regex::new(
+            subject: compile(
                 r"(?ix) \A [\s*_]* (?:(?:so|thus|therefore|hence|and)\s+)? the\s (?: statement|sentence|figure|word|item|one|option|exception|claim|graph | (?:wrong|incorrect|false|untrue|unrelated|impossible)\s+(?:statement|sentence|claim|word|item|figure|graph|spelling|order|pair) )
                     [^,;]*? \b(?:is|are) [\s*_(]* \z",
             )?,
-            unsure: Regex::new(
+            unsure: compile(
                 r"(?ix) \b(?:if|unless|whether|would|could|might|may|suppose|assuming|had|either|or|can['’]t)\b | \?",
             )?,
-            other: Regex::new(
+            other: compile(
                 r"(?ix) \b(?:some|many|most|others?|people|students?|somebody|someone|they|he|she|you|the\s+hint|professors?|teachers?)\b [^,;:]{0,40} \b(?:say|said|think|thought|believe|choose|chose|pick|answer|go|claim|guess|prefer|argue|suggest)\w* \b | \b(?:second|2nd|third|3rd|next)\s+(?:choice|best|question) | \b(?:let|define|denote|suppose|take|plan|provide|send|consider|analy[sz]e|check|examine|evaluate|look(?:ing)?\s+at|start\s+with|turn(?:ing)?\s+to|compare|explore|discuss|review)\b",
             )?,
             // "None of the options is 17. The closest is B."
-            refused: Regex::new(r"(?i)\bnone\s+of\s+the\s+(?:given\s+|listed\s+)?(?:options|choices|answers)\b")?,
-            item: Regex::new(&format!(
-                r"\A[\s*_>#|-]*(?:(?i:option|choice|statement)\s+)?[(\[]?{class}[)\].:|][*_]*\s"
-            ))?,
+            refused: compile(r"(?i)\bnone\s+of\s+the\s+(?:given\s+|listed\s+)?(?:options|choices|answers)\b")?,
+            item: compile(&format!(r"\A[\s*_>#|-]*(?:(?i:option|choice|statement)\s+)?[(\[]?{class}[)\].:|][*_]*\s"))?,
         })
     }
 

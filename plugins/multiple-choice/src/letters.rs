@@ -1,6 +1,7 @@
 //! Reads the choices that a text begins with.
 
 use crate::languages;
+use crate::patterns::compile;
 use regex::Regex;
 
 /// What a statement says of the choices.
@@ -66,8 +67,9 @@ const FILLER: &str = r", | (?i: most\s+likely | likely | probably | definitely |
     | therefore | thus | hence | then | simply | just | still | actually | either | both | between | it\s+is | it['’]s
     | it\s+(?:must|should|has\s+to)\s+be | i\s+(?:think|believe) | of\s+course
     | in\s+fact | without\s+(?:a\s+)?doubt | none\s+other\s+than | only | is
-    | (?: (?:la|el|le|a|die|de|o|il)\s+ )? (?: opci[óo]n|opção|opzione|alternativa|letra|lettre|lettera|antwort|antwoord|aussage|r[ée]ponse|respuesta|resposta|risposta|optie|opsi|вариант|ответ|opcja|odpowiedź )
-    | la | el | die | donc | also | daher | portanto | quindi | por\s+(?:lo\s+)?tanto | это )\b";
+    | (?: (?:la|el|le|a|die|de|o|il)\s+ )? (?: opci[óo]n|opção|opzione|alternativa|letra|lettre|lettera|antwort|antwoord|aussage|r[ée]ponse|respuesta|resposta|risposta|optie|opsi|opcja )
+    | la | el | die | donc | also | daher | portanto | quindi | por\s+(?:lo\s+)?tanto )\b
+    | (?i: вариант | ответ | это | odpowiedź )\s";
 
 /// Words that follow a choice, and not the article "a" or the pronoun "I".
 const CONNECTIVE: &str = r"(?ix) \A \s+ (?:\\text\{\s*)? (?: because | since | as | for | due | given\s+that | based\s+on | according | by | in | from
@@ -94,6 +96,10 @@ const EXCLUSION: &str = r"(?ix) \b (?: other\s+than|rather\s+than|instead\s+of|u
 /// choice.
 const REFERENCE: &str = r"(?i)\b(?:see|consider|at|for|on|about|parts?|figure|fig\.|table|equation|eq\.|step|section|from|in|by|of|and|or|not|is|are|than|to|with|if|statement|vitamin|hepatitis|type|group)\s+[*_]*\z";
 
+/// How many bytes the letters before a verb may have: "A, B and C are wrong". Without a limit, a list would be read once
+/// for each of its letters.
+const LONGEST_SUBJECT: usize = 100;
+
 /// How many bytes of a statement are read. Without a limit, a response of
 /// statements in one line would be read once for each.
 const LONGEST: usize = 200;
@@ -102,46 +108,44 @@ impl Letters {
     pub fn new(choices: Vec<char>) -> Result<Self, regex::Error> {
         let class = class(&choices);
         Ok(Self {
-            dress: Regex::new(&format!(r"(?x)\A(?:{DRESS})*"))?,
-            lead: Regex::new(&format!(r"(?x)\A(?:{DRESS}|{FILLER})*"))?,
+            dress: compile(&format!(r"(?x)\A(?:{DRESS})*"))?,
+            lead: compile(&format!(r"(?x)\A(?:{DRESS}|{FILLER})*"))?,
             // "A4", "A's", "B-cells", "C++", "C(t)", "D.C." hold no choice.
-            joined: Regex::new(r"\A(?:[\p{Latin}\p{Greek}\p{Cyrillic}\p{N}+#°′(]|['’_^*\\-][\p{L}\p{N}{]|\.\p{L}\.)")?,
-            closing: Regex::new(r#"\A(?:[*_~"'”’»)）\]}】」>$`]|\\[)\]}]|</[a-z]+>)*"#)?,
-            operator: Regex::new(r"\A\s*(?:[∪∩×·⊂⊃∈^]|\\(?:cup|cap|times|cdot|in|to|subset)\b)")?,
-            word: Regex::new(r#"\A[ \t]+[^\s.,:;!?()\[\]—–=/|&…<\-]"#)?,
-            connective: Regex::new(CONNECTIVE)?,
-            connector: Regex::new(
+            joined: compile(r"\A(?:[\p{Latin}\p{Greek}\p{Cyrillic}\p{N}+#°′(]|['’_^*\\-][\p{L}\p{N}{]|\.\p{L}\.)")?,
+            closing: compile(r#"\A(?:[*_~"'”’»)）\]}】」>$`]|\\[)\]}]|</[a-z]+>)*"#)?,
+            operator: compile(r"\A\s*(?:[∪∩×·⊂⊃∈^]|\\(?:cup|cap|times|cdot|in|to|subset)\b)")?,
+            word: compile(r#"\A[ \t]+[^\s.,:;!?()\[\]—–=/|&…<\-]"#)?,
+            connective: compile(CONNECTIVE)?,
+            connector: compile(
                 r"(?i)\A(?:\s|\\text\{)*(?:,?\s*\(?(and/or|or|nor|/|\||&|\+)|,?\s*\(?(and)\b|([,;、]))[\s}]*(?:(?:maybe|perhaps|possibly|else|also)\s+)?",
             )?,
-            beside: Regex::new(&format!(r"\A\s*[(\[]{class}[)\]]"))?,
-            verb: Regex::new(&format!(
+            beside: compile(&format!(r"\A\s*[(\[]{class}[)\]]"))?,
+            verb: compile(&format!(
                 r"\A(?:[\s,]*(?:and|or|&)?\s*{class}\b)*\s+(?:is|isn['’]t|are|aren['’]t|was|does|doesn['’]t|do|has|have|can|cannot|can['’]t|would|fails?|ignores?)\b"
             ))?,
-            run: Regex::new(&format!(r"\A({class}{{2,}})[\s.*_)\]}}$]*(?:\n|\z)"))?,
-            numbers: Regex::new(r"\A[\s,]*(?:and\s+)?(?:II|only\b)")?,
-            negation: Regex::new(r#"(?i)\A[\s*_"“'‘]*(?:\w+ly\s+)?(?:not|(?P<alone>neither|never))\b[\s*_]*"#)?,
-            option: Regex::new(OPTION)?,
-            bracketed: Regex::new(&format!(r"\A[(\[]{class}[)\]][\s.*]*\z"))?,
-            instead: Regex::new(&format!(
+            run: compile(&format!(r"\A({class}{{2,}})[\s.*_)\]}}$]*(?:\n|\z)"))?,
+            numbers: compile(r"\A[\s,]*(?:and\s+)?(?:II|only\b)")?,
+            negation: compile(r#"(?i)\A[\s*_"“'‘]*(?:\w+ly\s+)?(?:not|(?P<alone>neither|never))\b[\s*_]*"#)?,
+            option: compile(OPTION)?,
+            bracketed: compile(&format!(r"\A[(\[]{class}[)\]][\s.*]*\z"))?,
+            instead: compile(&format!(
                 r"(?ix)\A (?:,[^,.;\n]{{1,40}},)? [\s,;.，、—–-]* (?:(?:but|rather|instead|it['’]s|it\s+is)(?:\s+rather)?\b | {})",
                 languages::INSTEAD
             ))?,
-            wrong: Regex::new(&format!("{WRONG} | (?ix) \\A {}", languages::DENIED))?,
-            contrast: Regex::new(languages::CONTRAST)?,
-            question: Regex::new(r"\A\s*[?？]")?,
-            marked: Regex::new(&format!(
+            wrong: compile(&format!("{WRONG} | (?ix) \\A {}", languages::DENIED))?,
+            contrast: compile(languages::CONTRAST)?,
+            question: compile(r"\A\s*[?？]")?,
+            marked: compile(&format!(
                 r"(?:[(\[（]|\*\*)({class})(?:[)\]）]|\*\*)|(?i:option|choice|letter)\s+[(\[*]*({class})\b"
             ))?,
-            denial: Regex::new(
+            denial: compile(
                 r"(?i)\b(?:not|no|none|neither|nor|never|except|other\s+than|rather\s+than|instead\s+of|unlike|without|wrong|incorrect)\b|n['’]t\b",
             )?,
-            exclusion: Regex::new(EXCLUSION)?,
-            none_of: Regex::new(r"(?i)\b(?:none|neither)\s+of\s+(?:the\s+)?[a-z]+")?,
-            ends_in_choice: Regex::new(&format!(
-                r"\A[^\n(\[:?]{{1,80}}[^\n(\[:?\s]\s+[*_]*[(\[]{class}[)\]][*_.!]*\z"
-            ))?,
-            reference: Regex::new(REFERENCE)?,
-            sentence: Regex::new(r"[.!?](?:\z|\s+[^\p{Ll}])|[;\n]")?,
+            exclusion: compile(EXCLUSION)?,
+            none_of: compile(r"(?i)\b(?:none|neither)\s+of\s+(?:the\s+)?[a-z]+")?,
+            ends_in_choice: compile(&format!(r"\A[^\n(\[:?]{{1,80}}[^\n(\[:?\s]\s+[*_]*[(\[]{class}[)\]][*_.!]*\z"))?,
+            reference: compile(REFERENCE)?,
+            sentence: compile(r"[.!?](?:\z|\s+[^\p{Ll}])|[;\n]")?,
             choices,
         })
     }
@@ -198,7 +202,7 @@ impl Letters {
 
     /// Whether the text after a letter goes on with a verb: "(B) is false".
     pub fn is_subject(&self, rest: &str) -> bool {
-        self.verb.is_match(rest)
+        self.verb.is_match(&rest[..rest.floor_char_boundary(LONGEST_SUBJECT)])
     }
 
     /// What "not …" says: "not A", or "not A but B".
@@ -250,7 +254,7 @@ impl Letters {
         let word = || self.word.is_match(next.rest) && self.connector.captures(next.rest).is_none();
         let clause = match (connector.get(1), connector.get(3)) {
             (Some(_), _) => false,
-            (_, comma) => self.verb.is_match(next.rest) || comma.is_some() && word(),
+            (_, comma) => self.is_subject(next.rest) || comma.is_some() && word(),
         };
         (!clause).then_some(next)
     }

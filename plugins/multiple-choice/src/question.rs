@@ -1,5 +1,6 @@
 //! The part of a response that answers its own question.
 
+use crate::patterns::compile;
 use regex::Regex;
 
 /// Finds questions that a model invents after its answer.
@@ -10,7 +11,7 @@ pub struct Questions {
 impl Questions {
     pub fn new() -> Result<Self, regex::Error> {
         let line = r"(?im)^[\s*_#>-]*(?:(?:next|new|another|follow-?up)\s+)?(?:question|problem|q|human|user)\s*(?:\d+\s*)?[*_]*[:：.][*_]*(?:\s|$)";
-        Ok(Self { line: Regex::new(line)? })
+        Ok(Self { line: compile(line)? })
     }
 
     /// The response up to the first question after an answer; `answers` tells

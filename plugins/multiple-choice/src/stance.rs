@@ -1,5 +1,6 @@
 //! Whose a stated answer is, and whether it depends on a condition.
 
+use crate::patterns::compile;
 use crate::patterns::{AFTER, CASE, CONDITION, DOUBT, EARNEST, OTHER, RESULT, WEAK, WOULD, own, reported};
 use crate::voice::{Voice, Voices};
 use regex::Regex;
@@ -40,21 +41,21 @@ impl Stances {
     pub fn new() -> Result<Self, regex::Error> {
         Ok(Self {
             voices: Voices::new()?,
-            doubt: Regex::new(DOUBT)?,
+            doubt: compile(DOUBT)?,
             // "That is why the answer is B", "No doubt the answer is B"
-            reason: Regex::new(
+            reason: compile(
                 r"(?i)\b(?:(?:that|this|which|it)(?:['’]s|\s+is)\s+why|(?:no|beyond|without(?:\s+any|\s+a)?)\s+doubt)\b[^,;]*\z",
             )?,
-            other: Regex::new(OTHER)?,
-            reported: Regex::new(&reported())?,
-            own: Regex::new(&own())?,
-            weak: Regex::new(WEAK)?,
-            condition: Regex::new(CONDITION)?,
-            would: Regex::new(WOULD)?,
-            earnest: Regex::new(EARNEST)?,
-            result: Regex::new(RESULT)?,
-            case: Regex::new(CASE)?,
-            after: Regex::new(AFTER)?,
+            other: compile(OTHER)?,
+            reported: compile(&reported())?,
+            own: compile(&own())?,
+            weak: compile(WEAK)?,
+            condition: compile(CONDITION)?,
+            would: compile(WOULD)?,
+            earnest: compile(EARNEST)?,
+            result: compile(RESULT)?,
+            case: compile(CASE)?,
+            after: compile(AFTER)?,
         })
     }
 

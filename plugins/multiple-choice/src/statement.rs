@@ -2,6 +2,7 @@
 
 use crate::change::{Change, Changes, Later};
 use crate::letters::{Letter, Letters, Said, class};
+use crate::patterns::compile;
 use crate::patterns::{CALLED, HEADING, HENCE, TAKEN, correction, label};
 use crate::stance::{Stance, Stances};
 use answer_rules::{balanced, elements};
@@ -120,30 +121,28 @@ impl Statements {
         Ok(Self {
             stances: Stances::new()?,
             changes: Changes::new(choices)?,
-            label: Regex::new(&label())?,
-            heading: Regex::new(HEADING)?,
-            correction: Regex::new(&correction())?,
-            taken: Regex::new(TAKEN)?,
-            concluded: Regex::new(
-                r"(?i)\b(?:answer|it\s+(?:is|must|has)|(?:right|correct)\s+(?:one|choice|option))\b",
-            )?,
-            found: Regex::new(r"(?i)\A(?:i|we)\s")?,
+            label: compile(&label())?,
+            heading: compile(HEADING)?,
+            correction: compile(&correction())?,
+            taken: compile(TAKEN)?,
+            concluded: compile(r"(?i)\b(?:answer|it\s+(?:is|must|has)|(?:right|correct)\s+(?:one|choice|option))\b")?,
+            found: compile(r"(?i)\A(?:i|we)\s")?,
             // "C is the answer to the next one."
-            another: Regex::new(r"\A\s+(?:for|to|in|under|at|when|only)\b")?,
-            writer: Regex::new(r"(?i)\A\W*(?:i|we|let|going)\b")?,
-            hence: Regex::new(HENCE)?,
+            another: compile(r"\A\s+(?:for|to|in|under|at|when|only)\b")?,
+            writer: compile(r"(?i)\A\W*(?:i|we|let|going)\b")?,
+            hence: compile(HENCE)?,
             // "Option (B) is correct", "So B must be the right answer".
-            subject: Regex::new(&format!(
+            subject: compile(&format!(
                 r#"(?x) (?: \A | [.!?:;,—\n]\s* | (?i:\b(?:so|therefore|thus|hence|clearly|that|and|but|only|think|believe|option|choice|answer)\s+) )
                     [(\[*"'_]* (?P<letter>{class}) [)\]*"'_]* {CALLED}"#
             ))?,
-            called: Regex::new(&format!(r"(?x) \A {CALLED}"))?,
-            end: Regex::new(
+            called: compile(&format!(r"(?x) \A {CALLED}"))?,
+            end: compile(
                 r"\A\s*(?:です|だ|입니다|이다)?\s*(?:it\s+is\b|instead\b|[.!](?:\s*\z|\s+[^\p{Ll}])|[。！]|\)|,?\s+(?:since|because)\b|\n|\z)",
             )?,
-            option: Regex::new(r"\A(?:[.:!]|\s+[-–—]\s|,?\s+(?:because|since)\b|\s*\z)")?,
-            about_options: Regex::new(r"(?i)\b(?:this|first|second|third|fourth|last)\s+(?:option|choice)\b")?,
-            choice_line: Regex::new(&format!(
+            option: compile(r"\A(?:[.:!]|\s+[-–—]\s|,?\s+(?:because|since)\b|\s*\z)")?,
+            about_options: compile(r"(?i)\b(?:this|first|second|third|fourth|last)\s+(?:option|choice)\b")?,
+            choice_line: compile(&format!(
                 r"\A[\s*_>#(\[$]*{class}(?:[*_.!):\]}}$].*|\s+[-–—]\s.*|,?\s+(?:because|since)\b.*)?\z"
             ))?,
         })

@@ -1,6 +1,7 @@
 //! The choice of a list or table that judges each option.
 
 use crate::letters::class;
+use crate::patterns::compile;
 use regex::Regex;
 
 /// Finds verdicts.
@@ -16,14 +17,14 @@ impl Verdicts {
         let after = r"[*_]* \s* (?: [.!|:;,—–-] | \z )";
         Ok(Self {
             // "B) Correct", "| B | Mars | Yes |", "Option B: ✓".
-            option: Regex::new(&format!(
+            option: compile(&format!(
                 r"(?x) \A [\s*_>\#|-]* (?:(?i:option|choice|statement)\s+)? [(\[]? ({}) [*_]* (?: [)\]:.|] | \s*[|—–:✓✔✅☑✗✘❌✖✕×-] )",
                 class(choices)
             ))?,
-            right: Regex::new(&format!(
+            right: compile(&format!(
                 r"(?x) [✓✔✅☑] | {before} (?i: correct | yes | right | this\s+is\s+it | this\s+(?:one\s+)?(?:is\s+correct|fits|matches|works) ) {after}"
             ))?,
-            wrong: Regex::new(&format!(
+            wrong: compile(&format!(
                 r"(?x) [✗✘❌✖✕] | {before} (?i: incorrect | wrong | no | not\s+(?:quite|correct|right|this) | false | this\s+is\s+not\s+it ) {after}"
             ))?,
         })

@@ -1,6 +1,7 @@
 //! Whose statement "the answer is B" is, by what stands before it in its
 //! sentence.
 
+use crate::patterns::compile;
 use regex::Regex;
 
 /// Who says what a label states.
@@ -56,7 +57,7 @@ const SHOW: &str = r"(?: (?: mean|show|impl(?:y|ie)|indicate|suggest|confirm|pro
 
 impl Voices {
     pub fn new() -> Result<Self, regex::Error> {
-        let compile = |pattern: &str| Regex::new(&format!("(?ix) {pattern}"));
+        let compile = |pattern: &str| compile(&format!("(?ix) {pattern}"));
         Ok(Self {
             owner: compile(
                 r#"(?: \b(?:your|their|his|her|its|whose|no|second|third|2nd|3rd|next|runner[-\ ]?up|alternate|alternative|backup|fallback|old|former|previous|prior|earlier|example|sample|student|user|chatgpt|gpt(?:-?\d\w*)?|opponent|teacher|candidate|expected|wrong|incorrect) [-\s]+
