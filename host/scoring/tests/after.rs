@@ -111,7 +111,7 @@ fn a_judger_sees_nothing_of_those_that_it_does_not_come_after() {
 
 #[test]
 fn a_judger_starts_after_the_last_sample_is_scored_and_the_others_at_once() {
-    const SLEEP: Duration = Duration::from_millis(600);
+    const SLEEP: Duration = Duration::from_millis(2000);
     const PAUSE: Duration = Duration::from_millis(100);
     let mut slow = plugin("slow", "sleepy");
     slow.spec.params.insert("milliseconds".into(), (SLEEP.as_millis() as u64).into());
