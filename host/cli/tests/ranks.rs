@@ -274,7 +274,7 @@ fn a_rank_that_is_killed_ends_the_others_and_any_number_of_ranks_resumes() {
     ranks[1].kill().unwrap();
     let start = Instant::now();
     let ends = ends(ranks);
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     for (status, said) in [&ends[0], &ends[2]] {
         assert_eq!(status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("rank 1 (process {killed} on ")), "{said}");
@@ -548,7 +548,7 @@ fn a_cut_between_two_machines_ends_both_sides() {
     machines.ip(&["-n", machines.0[1], "link", "set", "cable", "down"]).unwrap();
     let start = Instant::now();
     let ends = ends(ranks);
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
     for ((status, said), other) in ends.iter().zip([1, 0]) {
         assert_eq!(status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("rank {other} (process ")) && said.contains(" is gone: "), "{said}");

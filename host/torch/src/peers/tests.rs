@@ -161,9 +161,11 @@ fn costs(peers: &Peers) -> Result<String> {
     if peers.rank() == 0 {
         std::thread::sleep(Duration::from_millis(100));
     }
+    let asked = Instant::now();
     sum.wait()?;
-    let (cost, took) = (peers.take_cost(), begun.elapsed());
-    assert!(cost.waited + cost.overlapped <= took, "{cost:?}, {took:?}");
+    let (wait, took) = (asked.elapsed(), begun.elapsed());
+    let cost = peers.take_cost();
+    assert!(cost.waited <= wait && cost.waited + cost.overlapped <= took, "{cost:?}, {wait:?} of {took:?}");
     assert!(peers.rank() != 0 || cost.overlapped > Duration::ZERO, "{cost:?}");
     Ok("counted".into())
 }
@@ -219,7 +221,7 @@ fn a_tensor_that_ranks_cannot_exchange_is_an_error() {
     );
 }
 
-/// Asserts that all ranks but `gone` end with an error that names it: 15 seconds after it, where the machine is idle.
+/// Asserts that all ranks but `gone` end within 15 seconds after it with an error that names it.
 fn assert_named(case: &str, size: usize, gone: usize, how: &[&str]) {
     let port = free_port();
     let mut ranks: Vec<Child> = (0..size).map(|rank| start(case, rank, size, port, &[])).collect();
@@ -237,7 +239,7 @@ fn assert_named(case: &str, size: usize, gone: usize, how: &[&str]) {
     }
     println!("{case}, rank {gone} of {size}: {took:.1?}");
     // They also start in this time.
-    assert!(took < Duration::from_secs(60), "{case}: {took:?}");
+    assert!(took < Duration::from_secs(25), "{case}: {took:?}");
 }
 
 #[test]
