@@ -22,7 +22,7 @@ enum Called {
     Tool(String),
 }
 
-/// The calls of a plugin, and how many of them a response left without a score.
+/// The calls of a reward or tool, and how many of them a response left without a score.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Calls {
     all: u64,
@@ -31,13 +31,13 @@ struct Calls {
     abstained: u64,
 }
 
-/// How often responses broke each plugin in the last steps.
+/// How often responses broke each reward, and used up the budgets of each tool, in the last steps.
 #[derive(Default)]
 pub(crate) struct BrokenJudges(BTreeMap<Called, VecDeque<Calls>>);
 
 impl BrokenJudges {
-    /// Adds the samples of a step and gives a warning for each plugin whose
-    /// rate rises.
+    /// Adds the samples of a step and gives a warning for each reward or tool
+    /// whose rate rises.
     pub(crate) fn add<'a>(&mut self, groups: impl IntoIterator<Item = &'a Group>, table: &RlTable) -> Vec<String> {
         let mut calls: BTreeMap<Called, Calls> = BTreeMap::new();
         for member in members(groups) {

@@ -4,7 +4,7 @@
 use crate::languages;
 use regex::Regex;
 
-/// Compiles a pattern with the word boundaries of ASCII. With those of Unicode, texts in other alphabets would pass
+/// Compiles a pattern with the word boundaries of ASCII. With Unicode's boundaries, texts in other alphabets would pass
 /// through an engine that is a hundred times slower.
 pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     let mut ascii = String::new();
