@@ -2,7 +2,6 @@
 
 use crate::config::ConfigError;
 use crate::hub::HubError;
-use crate::placed_credit::Unplaced;
 use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_data::RowError;
 use gavel_plugin::{LoadError, TapeError};
@@ -11,6 +10,7 @@ use gavel_rollout::RolloutError;
 use gavel_runs::RunError;
 use gavel_scoring::ScorerError;
 use gavel_scoring::recording::RecordingError;
+use gavel_text::ContentError;
 use gavel_text::TextError;
 use gavel_torch::peers::PeersError;
 use gavel_train::TrainError;
@@ -127,4 +127,23 @@ impl From<EpisodeError<RolloutError>> for PipelineError {
             EpisodeError::ShutDown => Self::ToolsStopped,
         }
     }
+}
+
+/// Why credit for a message has no tokens.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplaced {
+    /// It is not known which turn of the policy is which message.
+    #[error("its tokens have {turns} turns of the policy, and its messages {replies}")]
+    Turns {
+        /// Turns of the policy in the trajectory's tokens.
+        turns: usize,
+        /// Messages of the policy.
+        replies: usize,
+    },
+    /// The policy did not write the message.
+    #[error("the policy did not write the message")]
+    NotOfPolicy,
+    /// The tokens of the turn have no places in the message.
+    #[error(transparent)]
+    Content(#[from] ContentError),
 }

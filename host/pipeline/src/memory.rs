@@ -7,8 +7,8 @@ pub use prediction::{Part, Prediction};
 
 use crate::config::{Config, LearningConfig, RlTable, SftTable};
 use crate::error::Result;
-use crate::prompts::Prompt;
-use crate::setup::Setup;
+use crate::rows::Prompt;
+use crate::run::Setup;
 use gavel_policy::memory::SharedBy;
 use gavel_policy::{ModelConfig, device};
 use gavel_train::{Parameters, SftRow};
@@ -44,7 +44,7 @@ pub(crate) fn predict_train(
     if let Some(critic) = &table.critic
         && device::select(critic.device.as_ref().unwrap_or(&config.model.device))? == plan.device()
     {
-        let sizes = crate::critic::sizes(critic, &setup.sizes)?;
+        let sizes = crate::run::critic::sizes(critic, &setup.sizes)?;
         plan.critic = Some((sizes, critic.dtype.unwrap_or(config.model.dtype), critic.lora.clone()));
     }
     plan.keeps_before_step =

@@ -3,8 +3,10 @@
 
 mod alike;
 mod drawing;
+mod exchanged_groups;
 
 pub(crate) use alike::{check_configuration, check_plugins};
+pub(crate) use exchanged_groups::{from_bytes, to_bytes, to_member, to_queued};
 
 use crate::config::RewardModelTable;
 use crate::error::{PipelineError, Result};

@@ -3,8 +3,8 @@
 use super::prediction::{Part, Prediction};
 use crate::config::{Config, ModelTable};
 use crate::error::{PipelineError, Result};
-use crate::prompts::Prompt;
-use crate::setup::Setup;
+use crate::rows::Prompt;
+use crate::run::Setup;
 use bytesize::ByteSize;
 use gavel_policy::device;
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};

@@ -2,12 +2,11 @@
 
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
+use crate::commands::ShownText;
 use crate::config::{LearningConfig, Overlong, RewardModelTrainTable};
 use crate::error::{PipelineError, Result};
-use crate::prompts::PromptLimit;
-use crate::setup::Setup;
-use crate::sft_rows::Parted;
-use crate::show::ShownText;
+use crate::rows::{Parted, PromptLimit};
+use crate::run::Setup;
 use gavel_agent::PromptOptions;
 use gavel_data::{Message, Row};
 use gavel_text::{RenderOptions, TextModel};

@@ -1,12 +1,10 @@
 //! What differs between the commands that learn from pairs.
 
+use crate::commands::ShownText;
 use crate::config::{LearningConfig, TrainTable};
-use crate::dataset::DatasetRows;
 use crate::error::Result;
-use crate::prompts::{Drawable, usable};
-use crate::setup::Setup;
-use crate::sft_rows::Parted;
-use crate::show::ShownText;
+use crate::rows::{DatasetRows, Drawable, Parted, usable};
+use crate::run::Setup;
 use gavel_data::Row;
 use gavel_policy::Model;
 use gavel_text::TextModel;

@@ -6,12 +6,10 @@ mod pair_row;
 mod responses;
 mod run;
 
+use crate::commands::{DryRun, ShownRow};
 use crate::config::{Config, DpoTable, RewardModelTrainTable};
-use crate::control::Control;
-use crate::dry_run::DryRun;
 use crate::error::Result;
-use crate::show::ShownRow;
-use crate::{Start, Summary};
+use crate::run::{Control, Start, Summary};
 use gavel_torch::peers::Peers;
 use std::num::NonZeroUsize;
 

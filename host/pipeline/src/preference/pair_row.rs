@@ -1,6 +1,6 @@
 //! A row with a pair, in the forms that TRL's datasets have.
 
-use crate::prompts::{template_kwargs, tools};
+use crate::rows::{template_kwargs, tools};
 use gavel_agent::PromptOptions;
 use gavel_data::{Columns, Message, Role, Row, Task, TaskError, last_turn};
 

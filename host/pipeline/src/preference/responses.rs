@@ -2,12 +2,11 @@
 
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
+use crate::commands::ShownText;
 use crate::config::{DpoTable, LearningConfig};
 use crate::error::{PipelineError, Result};
-use crate::learned_turn::LearnedTurn;
-use crate::setup::Setup;
-use crate::sft_rows::{Parted, apply_limit};
-use crate::show::ShownText;
+use crate::rows::{LearnedTurn, Parted, apply_limit};
+use crate::run::Setup;
 use gavel_data::{Message, Row};
 use gavel_text::TextModel;
 use gavel_train::{PairStats, ResponsePair, SftRow, TrainError, Trainer};

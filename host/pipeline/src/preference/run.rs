@@ -1,24 +1,13 @@
 //! The steps of a run that learns from pairs, in a thread of its own, which computes with libtorch.
 
 use super::method::{Models, PairMethod};
+use crate::commands::{DryRun, ShownRow, checks, first};
 use crate::config::{Config, ConfigError, Datasets};
-use crate::control::Control;
-use crate::dataset::rows;
-use crate::dry_run::{DryRun, checks};
 use crate::error::{PipelineError, Result};
 use crate::memory::{Prediction, predict_pairs};
-use crate::policy::Policy;
-use crate::probe::probe;
-use crate::prompts::Drawable;
 use crate::ranks::Ranks;
-use crate::recorder::Recorder;
-use crate::resume::{components, find_run, open_folder};
-use crate::setup::Setup;
-use crate::sft_rows::Parted;
-use crate::show::{ShownRow, first};
-use crate::task_stream::TaskStream;
-use crate::trained::Trained;
-use crate::{Start, Summary};
+use crate::rows::{Drawable, Parted, TaskStream, dataset_rows};
+use crate::run::{Control, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder, probe};
 use gavel_policy::{Model, threads};
 use gavel_runs::{Checkpoints, Metrics};
 use gavel_scoring::recording::{Grouping, KeptComponents};
@@ -37,7 +26,7 @@ struct Pairs<P> {
 
 impl<P: Clone> Pairs<P> {
     fn read<T: PairMethod<Pair = P>>(config: &Config<T>, setup: &Setup) -> Result<Self> {
-        let read = |datasets: &Datasets| T::pairs(setup, rows(config, datasets, setup.scorer.sandbox())?);
+        let read = |datasets: &Datasets| T::pairs(setup, dataset_rows(config, datasets, setup.scorer.sandbox())?);
         let train = read(&config.data.train)?;
         let held_out = config.data.validation.as_ref().map(read).transpose()?;
         Ok(Self { train, held_out: held_out.map(|drawable| drawable.rows).unwrap_or_default() })
@@ -69,7 +58,7 @@ pub(super) fn run<T: PairMethod>(
         if ranks.is_first() {
             probe(config, &setup, &[])?;
         }
-        let opened = open_folder(config, &setup.scorer, &setup.logic, Grouping::default(), found, ranks)?;
+        let opened = open_folder(config, &setup.scorer, &setup.episode_kind, Grouping::default(), found, ranks)?;
         let Trained { policy, trainer, .. } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match T::NEEDS_REFERENCE {
             true => Some(policy.reference(&config.model, &config.resources, config.seed)?),

@@ -1,0 +1,105 @@
+//! `--dry-run`: checks everything that a run needs, and starts nothing.
+
+use crate::config::{Config, RlTable, SftTable};
+use crate::error::Result;
+use crate::memory::{Prediction, predict_sft, predict_train};
+use crate::ranks::Ranks;
+use crate::rl::Teacher;
+use crate::run::{Check, Setup, probe};
+use gavel_agent::RunTool;
+use gavel_data::Shown;
+use gavel_scoring::recording::KeptComponents;
+
+/// The results of a dry run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DryRun {
+    /// The configuration with every default, as TOML.
+    pub config: String,
+    /// What was checked.
+    pub checks: Vec<Check>,
+    /// What failed and does not stop the run.
+    pub warnings: Vec<String>,
+    /// The memory that it needs.
+    pub memory: Prediction,
+}
+
+/// Checks all that `gavel train` would use. The memory is that of each of `ranks` ranks.
+pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
+    let prompts = setup.train_prompts(config)?.rows;
+    if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
+        teacher.check(&prompts, &setup.text.tokenizer, setup.scorer.sandbox())?;
+    }
+    let probed = probe(config, &setup, &prompts)?;
+    Ok(DryRun {
+        config: config.resolved()?,
+        checks: [checks(&setup, &config.data.train.to_string(), prompts.len(), setup.validation.len()), probed.checks]
+            .concat(),
+        warnings: probed.warnings,
+        memory: predict_train(config, &setup, &prompts, ranks)?,
+    })
+}
+
+/// The same for `gavel sft`.
+pub fn dry_run_sft(config: &Config<SftTable>, ranks: usize) -> Result<DryRun> {
+    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
+    let rows = setup.sft_rows(config)?.rows;
+    let probed = probe(config, &setup, &[])?;
+    Ok(DryRun {
+        config: config.resolved()?,
+        checks: [checks(&setup, &config.data.train.to_string(), rows.len(), setup.validation.len()), probed.checks]
+            .concat(),
+        warnings: probed.warnings,
+        memory: predict_sft(config, &setup, &rows, ranks)?,
+    })
+}
+
+/// The checks of the model, of `rows` rows of `train`, of `validation` rows to validate with, of the rewards and of the
+/// tools.
+pub(crate) fn checks(setup: &Setup, train: &str, rows: usize, validation: usize) -> Vec<Check> {
+    let sizes = &setup.sizes;
+    let mut checks = vec![
+        Check {
+            what: "model",
+            found: format!(
+                "{} layers, hidden {}, vocabulary {}, {} positions",
+                sizes.num_hidden_layers,
+                sizes.hidden_size,
+                sizes.vocab_size,
+                sizes.positions()
+            ),
+        },
+        Check { what: "training data", found: format!("{rows} rows of {train}") },
+        Check { what: "validation data", found: format!("{validation} rows") },
+    ];
+    checks.extend(setup.scorer.plugins().map(|(plugin, weight)| Check {
+        what: "reward",
+        found: format!(
+            "{}: {} {}, weight {weight}, hash {}",
+            plugin.name(),
+            plugin.info().name,
+            plugin.info().version,
+            &plugin.hash()[..16]
+        ),
+    }));
+    checks.extend(setup.episode_kind.agent().map(|agent| {
+        let (info, hash) = (agent.info(), &agent.hash()[..16]);
+        Check { what: "agent", found: format!("{} {}, hash {hash}", Shown(&info.name), Shown(&info.version)) }
+    }));
+    checks.extend(setup.episode_kind.tools().into_iter().flat_map(|tools| tools.set.tools()).map(|tool| {
+        let functions: Vec<&str> = tool.functions().iter().map(|function| function.name()).collect();
+        let (name, functions) = (tool.name(), functions.join(", "));
+        let found = match tool {
+            RunTool::Component(tool) => {
+                let (info, hash) = (tool.info(), &tool.hash()[..16]);
+                let (what, version) = (Shown(&info.name), Shown(&info.version));
+                format!("{name}: {what} {version}, functions {}, hash {hash}", Shown(functions))
+            }
+            RunTool::Mcp(server) => {
+                format!("{name}: MCP server {}, functions {}", Shown(server.source().to_string()), Shown(functions))
+            }
+        };
+        Check { what: "tool", found }
+    }));
+    checks
+}

@@ -1,0 +1,17 @@
+//! Reinforcement learning: groups are drawn and scored while the policy learns from those before.
+
+mod advantages;
+mod broken_judges;
+mod credit;
+mod group_queue;
+mod learning_state;
+mod ledger;
+mod pace;
+mod placed_credit;
+mod step;
+mod teacher;
+mod train;
+mod unlearned;
+
+pub(crate) use teacher::Teacher;
+pub use train::train;

@@ -1,0 +1,354 @@
+//! One step of reinforcement learning: groups are started, taken as they become whole, and trained on.
+
+mod describe;
+
+use crate::config::{RlTable, ScheduleTable};
+use crate::error::{PipelineError, Result};
+use crate::metrics::FailureWindow;
+use crate::rl::advantages::{AdvantageRule, Useless};
+use crate::rl::broken_judges::BrokenJudges;
+use crate::rl::credit::CreditRule;
+use crate::rl::group_queue::GroupQueue;
+use crate::rl::learning_state::LearningState;
+use crate::rl::ledger::{Cause, Ledger};
+use crate::rl::pace::Pace;
+use crate::rl::teacher::Teacher;
+use crate::rl::unlearned::Lesson;
+use crate::rows::Numbering;
+use crate::run::Run;
+use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
+use crate::samples::DrawnGroup;
+use gavel_data::Group;
+use gavel_runs::Metrics;
+use gavel_train::{Experience, Staleness, UpdateStats, explained_variance};
+use std::time::Instant;
+
+/// A run of `gavel train` between two steps.
+pub(crate) struct RlRun<'a> {
+    pub(crate) run: Run<'a, RlTable>,
+    pub(crate) groups: GroupQueue,
+    pub(crate) pace: Pace,
+    pub(crate) numbering: Numbering,
+    pub(crate) failures: FailureWindow,
+    pub(crate) broken_judges: BrokenJudges,
+    pub(crate) ledger: Ledger,
+    pub(crate) learning: LearningState,
+    /// The reference, if a server has it.
+    pub(crate) teacher: Option<Teacher>,
+}
+
+/// The result of a step.
+pub(crate) struct StepReport {
+    pub(crate) metrics: Metrics,
+    pub(crate) lesson: Lesson,
+}
+
+/// A step under way.
+#[derive(Default)]
+struct Step {
+    number: u64,
+    learning_rate: f64,
+    /// The groups that it took; it has trained on the first `trained` of them.
+    taken: Vec<DrawnGroup>,
+    trained: usize,
+    /// Groups that were dropped, with others drawn in their place.
+    dropped: Vec<DrawnGroup>,
+    updates: Vec<UpdateStats>,
+    /// Those of the critic.
+    critic_updates: Vec<UpdateStats>,
+    /// What of the returns the critic explained before its updates, for each set of groups that was trained on.
+    explained: Vec<f64>,
+    /// Whether any token had an advantage other than 0.
+    has_advantage: bool,
+    /// The mean distance from the reference, for each update before which it was measured.
+    measured_kl: Vec<f64>,
+    staleness: Staleness,
+    seconds: Seconds,
+}
+
+/// Where the time of a step went.
+#[derive(Default)]
+struct Seconds {
+    /// With responses under way.
+    generate: f64,
+    /// Without responses under way, until something was scored.
+    wait: f64,
+    /// In the forward pass under the policy before the step's updates.
+    old_log_prob: f64,
+    update: f64,
+    update_critic: f64,
+}
+
+impl RlRun<'_> {
+    fn table(&self) -> &RlTable {
+        &self.run.config.train
+    }
+
+    fn credit_rule(&self) -> CreditRule<'_> {
+        CreditRule::new(self.run.config, self.run.rollout.engine.text())
+    }
+
+    fn schedule(&self) -> &ScheduleTable {
+        &self.run.config.schedule
+    }
+
+    /// Takes a step.
+    pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<StepReport> {
+        let start = Instant::now();
+        let mut step = Step { number, learning_rate, ..Step::default() };
+        self.start(&step, self.room(&step)).await?;
+        self.collect(&mut step).await?;
+        let report = self.describe(step, start)?;
+        self.failures.check(number)?;
+        Ok(report)
+    }
+
+    /// How many groups may be started now: as many as the pace allows, and the rest of the run can train on.
+    fn room(&self, step: &Step) -> usize {
+        let steps_left = (self.run.learning.steps + 1).saturating_sub(step.number) as usize;
+        let places = steps_left.saturating_mul(self.pace.groups_per_step);
+        let (taken, under_way) = (step.taken.len(), self.groups.len());
+        self.pace.room(taken, under_way).min(places.saturating_sub(taken + under_way))
+    }
+
+    /// How many groups may be started in place of those that this step dropped.
+    fn refill_room(&self, step: &Step) -> usize {
+        let bound = self.table().filter_groups.map_or(0, |filter| filter.max_num_gen_batches - 1);
+        let tries = (bound * self.pace.groups_per_step).saturating_sub(step.dropped.len());
+        self.room(step).min(tries)
+    }
+
+    async fn start(&mut self, step: &Step, count: usize) -> Result<()> {
+        if count > 0 {
+            self.ledger.end_wait();
+        }
+        self.groups.start(count, step.number - 1).await
+    }
+
+    /// Takes groups and trains on them until the step has all of its groups, or there are no more.
+    async fn collect(&mut self, step: &mut Step) -> Result<()> {
+        let mini_batch = self.table().mini_batch();
+        loop {
+            self.take_whole(step).await?;
+            let is_full = step.taken.len() == self.pace.groups_per_step;
+            while is_full && !self.may_change_weights() {
+                self.wait(step, None).await?;
+            }
+            if self.schedule().stream {
+                let ready = step.taken.len() - step.trained;
+                if ready >= mini_batch && (is_full || self.may_update()) {
+                    self.update(step, ready - ready % mini_batch).await?;
+                }
+            }
+            if is_full {
+                break;
+            }
+            if self.groups.len() == 0 {
+                match self.refill_room(step) {
+                    0 => break,
+                    room => self.start(step, room).await?,
+                }
+            }
+            // Others may have become whole during an update.
+            if self.groups.is_waiting() {
+                self.wait(step, Some(self.wanted(step))).await?;
+            }
+        }
+        self.update(step, step.taken.len() - step.trained).await
+    }
+
+    /// Whether weights may be changed while responses are under way: without partial rollout, one policy draws a whole
+    /// response.
+    fn may_update_while_drawing(&self) -> bool {
+        self.run.has_two_devices() || self.schedule().partial_rollout
+    }
+
+    /// Whether the weights of this rank may be changed now.
+    fn may_change_weights(&self) -> bool {
+        self.may_update_while_drawing() || !self.groups.is_drawing()
+    }
+
+    /// Whether an update may begin now, on all ranks.
+    fn may_update(&self) -> bool {
+        self.may_update_while_drawing() || !self.groups.is_drawing_anywhere()
+    }
+
+    /// How many more whole groups the step can use. All ranks want the same.
+    fn wanted(&self, step: &Step) -> usize {
+        let missing = self.groups.missing();
+        let taken = step.taken.len();
+        let useful = match self.schedule().stream {
+            _ if self.schedule().is_lockstep() => missing,
+            true => self.table().mini_batch().saturating_sub(taken - step.trained),
+            false => self.pace.groups_per_step - taken,
+        };
+        useful.clamp(1, missing.max(1))
+    }
+
+    /// Takes the groups that are whole, as far as the others can still be trained on in time.
+    async fn take_whole(&mut self, step: &mut Step) -> Result<()> {
+        let in_order = self.schedule().is_lockstep();
+        while step.taken.len() < self.pace.groups_per_step {
+            let may_take = |(draw, version): &(u64, u64)| {
+                in_order
+                    || self.pace.may_take(step.number, step.taken.len(), *version, &self.groups.versions_beside(*draw))
+            };
+            let next = self.groups.whole(in_order).into_iter().find(may_take);
+            let Some(mut drawn) = next.and_then(|(draw, _)| self.groups.take(draw)) else { return Ok(()) };
+            self.failures.push(&drawn.group);
+            let useless = Useless::of(&drawn.group, self.table(), &self.credit_rule());
+            match (self.table().filter_groups, useless) {
+                (Some(_), Some(useless)) => {
+                    drawn.dropped = Some(useless.as_str());
+                    step.dropped.push(drawn);
+                    self.failures.check(step.number)?;
+                    if !in_order {
+                        self.start(step, self.refill_room(step)).await?;
+                    }
+                }
+                _ => {
+                    drawn.dropped = useless.filter(|useless| *useless == Useless::TooFewScored).map(Useless::as_str);
+                    step.taken.push(drawn);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next event: of all ranks until `wanted` groups are whole, or of this one.
+    async fn wait(&mut self, step: &mut Step, wanted: Option<usize>) -> Result<()> {
+        let (start, is_drawing) = (Instant::now(), self.groups.is_drawing());
+        match wanted {
+            Some(wanted) => self.groups.wait(wanted).await?,
+            None => self.groups.wait_here().await?,
+        }
+        if let Some(why) = self.run.rollout.scorer.must_stop() {
+            return Err(PipelineError::Stopped(format!(
+                "step {}: {why}, and its on_endpoint_down is \"stop\"\nhint: once it answers, continue from the last checkpoint with --resume",
+                step.number
+            )));
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        match is_drawing {
+            true => {
+                step.seconds.generate += seconds;
+                let waits = self.groups.policy_waits().take();
+                if self.run.has_two_devices() {
+                    // This is a wait of the device that trains.
+                    self.ledger.charge("generation", seconds);
+                } else {
+                    for wait in waits {
+                        self.ledger.wait(wait.seconds, Some(Cause::of_episode(wait)));
+                        self.ledger.end_wait();
+                    }
+                }
+            }
+            false => {
+                step.seconds.wait += seconds;
+                let cause = self.groups.take_last_scored();
+                self.ledger.wait(seconds, cause);
+                if self.groups.is_drawing() {
+                    // A sample is drawn again.
+                    self.ledger.end_wait();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Trains on the next `count` groups, mini-batch by mini-batch.
+    async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
+        let seconds = self.groups.policy_waits().pause();
+        if seconds > 0.0 && !self.run.has_two_devices() {
+            let cause = self.groups.take_last_scored();
+            self.ledger.wait(seconds, cause);
+        }
+        self.ledger.end_wait();
+        let measures = self.measure(step, count).await?;
+        let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
+        let next = &mut step.taken[step.trained..step.trained + count];
+        let greedy = next.iter_mut().map(|drawn| drawn.greedy.take()).collect();
+        let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
+        let credit = CreditRule::new(config, text);
+        groups.iter().try_for_each(|group| credit.check(step.number, group))?;
+        let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
+        let experiences = rule.apply(&mut groups);
+        let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
+        step.has_advantage |= of_tokens.any(|advantage| *advantage != 0.0);
+        let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
+        let mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();
+        mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
+        if table.critic.is_some() {
+            step.explained.extend(explained_variance(mini_batches.iter().flatten()));
+        }
+        let ranks = self.run.ranks.clone();
+        let mut mini_batches: Vec<Vec<Experience>> =
+            mini_batches.into_iter().map(|mini_batch| ranks.own_rows(mini_batch)).collect();
+        let (loss, temperature) = (self.learning.loss(table.loss()), f64::from(config.rollout.temperature));
+        if loss.needs_proximal() {
+            let start = Instant::now();
+            let is_last = step.trained + count == self.pace.groups_per_step;
+            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, is_last);
+            mini_batches = self.groups.meanwhile(proximal).await?;
+            step.seconds.old_log_prob += start.elapsed().as_secs_f64();
+        }
+        let steps_alone = match &table.critic {
+            Some(critic) => {
+                let start = Instant::now();
+                for mini_batch in &mini_batches {
+                    let update = self.run.updater.update_critic(step.number, mini_batch.clone());
+                    step.critic_updates.push(self.groups.meanwhile(update).await?);
+                }
+                step.seconds.update_critic += start.elapsed().as_secs_f64();
+                critic.steps_alone
+            }
+            None => 0,
+        };
+        let start = Instant::now();
+        let ends_step = step.trained + count == self.pace.groups_per_step;
+        let mut mini_batches = mini_batches.into_iter().filter(|_| step.number > steps_alone).peekable();
+        while let Some(mini_batch) = mini_batches.next() {
+            let is_last = ends_step && mini_batches.peek().is_none();
+            let (updater, rate) = (&self.run.updater, step.learning_rate);
+            let update = updater.update(step.number, mini_batch, loss, temperature, rate, is_last);
+            step.updates.push(self.groups.meanwhile(update).await?);
+        }
+        self.groups.policy_waits().resume();
+        step.trained += count;
+        step.seconds.update += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// What the algorithm needs to know of the tokens of the next `count` groups.
+    async fn measure(&mut self, step: &mut Step, count: usize) -> Result<Measures> {
+        let table = &self.run.config.train;
+        let Some(measuring) = Measuring::of(table) else { return Ok(Measures::new()) };
+        let start = Instant::now();
+        let next: Vec<&Group> =
+            step.taken[step.trained..step.trained + count].iter().map(|drawn| &drawn.group).collect();
+        let rows = rows(&next, table);
+        let temperature = f64::from(self.run.config.rollout.temperature);
+        let ranks = self.run.ranks.clone();
+        let experiences = ranks.own_rows(rows.iter().map(|(_, row)| row.clone()).collect());
+        let asked = match &self.teacher {
+            Some(teacher) => Some(self.groups.meanwhile(teacher.log_probs(&experiences)).await?),
+            None => None,
+        };
+        let measured = self.run.updater.measure(step.number, experiences, asked, measuring, temperature);
+        let mut measured = self.groups.meanwhile(measured).await?;
+        if ranks.are_several() {
+            let own = token_measures::written(&measured);
+            let all = self.groups.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
+            measured = token_measures::read(&all)?;
+        }
+        let measures: Measures = rows.iter().map(|(key, _)| *key).zip(measured).collect();
+        step.measured_kl.extend(mean_kl(&rows, &measures));
+        step.seconds.old_log_prob += start.elapsed().as_secs_f64();
+        Ok(measures)
+    }
+}
+
+/// Whether there is a token to learn from.
+fn has_learned(mini_batch: &[Experience]) -> bool {
+    mini_batch.iter().any(|row| row.loss_mask.contains(&true))
+}

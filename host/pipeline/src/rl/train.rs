@@ -1,0 +1,159 @@
+//! `gavel train`: reinforcement learning, one policy version after another.
+
+use crate::config::{Config, RlTable};
+use crate::error::Result;
+use crate::memory::predict_train;
+use crate::metrics::FailureWindow;
+use crate::ranks::Ranks;
+use crate::rl::broken_judges::BrokenJudges;
+use crate::rl::group_queue::{GroupQueue, GroupShare};
+use crate::rl::learning_state::LearningState;
+use crate::rl::ledger::{Cause, Ledger};
+use crate::rl::pace::Pace;
+use crate::rl::step::{RlRun, StepReport};
+use crate::rl::teacher::Teacher;
+use crate::rl::unlearned::{Lesson, UnlearnedSteps};
+use crate::rows::Numbering;
+use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, over_budget, try_rewards};
+use gavel_runs::Metrics;
+use gavel_torch::peers::Peers;
+use std::time::Instant;
+
+/// Runs `gavel train`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of
+/// which call this.
+///
+/// # Errors
+/// A rank is gone or has another configuration, anything that the configuration names cannot be used, too many samples
+/// cannot be scored, or training fails.
+pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Control) -> Result<Summary> {
+    let (table, ranks) = (&config.train, &Ranks::of(peers, &config.reward_model)?);
+    let found = find_run(config, start, ranks)?;
+    let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
+    let prompts = setup.train_prompts(config)?;
+    let learning = table.learning(prompts.rows.len());
+    let (steps, schedule) = (learning.steps, learning.schedule);
+    let learning_rate = schedule.over(steps).map_err(crate::config::ConfigError::from)?;
+    let cache = predict_train(config, &setup, &prompts.rows, ranks.size())?.announce();
+    let teacher = Teacher::open(config, setup.scorer.sandbox())?;
+    if let Some(teacher) = &teacher {
+        teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
+    }
+    if ranks.is_first() {
+        try_rewards(config, &setup, &prompts.rows)?;
+    }
+    let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
+    let numbering = Numbering {
+        seed: config.seed,
+        prompts_per_step: table.prompts_per_step,
+        group_size: config.rollout.group_size,
+        has_greedy: table.algorithm.needs_greedy(),
+    };
+    let share =
+        GroupShare::new(ranks.clone(), &config.ranks, pace.room(0, 0), config.rollout.max_batch / numbering.samples());
+    let shape = RunShape {
+        learning,
+        drawn: pace.room(0, 0).div_ceil(ranks.drawing()).saturating_mul(numbering.samples()),
+        grouping: table.grouping(),
+        needs_reference: table.needs_reference(),
+        cache,
+    };
+    let mut run = Run::open(config, setup, shape, found, ranks)?;
+    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, share, control.clone());
+    let runtime = run.rollout.scorer.sandbox().handle().clone();
+    runtime.block_on(async {
+        groups.meanwhile(run.begin()).await?;
+        let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
+        // Before anything is drawn again.
+        run.publish(run.recorder.state().step).await?;
+        groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
+        let left = run.steps();
+        let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
+        let learning = LearningState::new(table, &run.recorder.state().learning);
+        let ledger = Ledger::new();
+        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger, learning, teacher };
+        let mut unlearned = UnlearnedSteps::new(table, steps);
+        let mut is_stopped = false;
+        for step in left {
+            let StepReport { metrics, lesson } = rl.step(step, learning_rate.at(step - 1)).await?;
+            if ranks.is_first() {
+                report(step, steps, &metrics, &lesson);
+            }
+            let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < steps);
+            let is_asked = ranks.exchange(&control.is_stopping())?.contains(&true);
+            let is_stopping = is_asked || over.is_some();
+            rl.end_step(step, metrics, is_stopping).await?;
+            unlearned.add(step, &lesson)?;
+            if let Some(what) = over {
+                tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
+            }
+            if is_stopping && step < steps {
+                is_stopped = true;
+                break;
+            }
+        }
+        // Until rank 0 has written everything, the others stay.
+        ranks.exchange(&())?;
+        let longest_waits = rl.ledger.worst().to_vec();
+        Ok(Summary { longest_waits, is_stopped, ..rl.run.summary()? })
+    })
+}
+
+fn report(step: u64, steps: u64, metrics: &Metrics, lesson: &Lesson) {
+    let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
+    let (length, seconds) = (number("response_length/mean"), number("time/step"));
+    if let Lesson::NoUpdate(why) = lesson {
+        tracing::warn!("step {step}/{steps}: {why}; nothing was learned; length {length:.1}, {seconds:.2} s");
+        return;
+    }
+    let equal = match number("frac_reward_zero_std") >= 1.0 {
+        true => ", the rewards of each group are equal",
+        false => "",
+    };
+    let learned = match metrics.get("entropy") {
+        Some(entropy) => format!("entropy {entropy:.3}"),
+        None => "only the critic learned".to_owned(),
+    };
+    tracing::info!(
+        "step {step}/{steps}: reward {:.3} ± {:.3}, length {length:.1}, {learned}, {seconds:.2} s{equal}",
+        number("reward/mean"),
+        number("reward/std"),
+    );
+}
+
+impl RlRun<'_> {
+    /// Hands the weights of `version` to rollout; without partial rollout, once no response is under way.
+    async fn publish(&mut self, version: u64) -> Result<()> {
+        if !self.run.config.schedule.partial_rollout {
+            self.groups.finish_drawing().await?;
+        }
+        self.groups.meanwhile(self.run.publish(version)).await
+    }
+
+    /// Validates, logs and keeps a checkpoint, if it is time.
+    async fn end_step(&mut self, step: u64, metrics: Metrics, is_last: bool) -> Result<()> {
+        self.publish(step).await?;
+        self.groups.meanwhile(self.run.updater.end_step(step)).await?;
+        if self.run.is_validated(step) {
+            // Validation uses the weights of one version, and its own decode batch.
+            self.groups.finish_drawing().await?;
+        }
+        let end = self.groups.meanwhile(self.run.end_step(step, metrics)).await?;
+        if end.validation_wait > 0.0 {
+            self.ledger.charge("validation", end.validation_wait);
+        }
+        for wait in end.validation_waits {
+            self.ledger.wait(wait.seconds, Some(Cause::of_episode(wait)));
+            self.ledger.end_wait();
+        }
+        if end.is_checkpoint_due || is_last {
+            let start = Instant::now();
+            let queue = self.groups.stored_by_all().await?;
+            self.run.save(&queue)?;
+            self.ledger.charge("saving", start.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Prompts as token ids: every row is checked and tokenised before anything heavy starts.
+
+use crate::config::{DataTable, Overlong};
+use crate::episode_kind::EpisodeKind;
+use crate::error::{PipelineError, Result};
+use crate::rows::dataset::DatasetRows;
+use crate::rows::mixture::Share;
+use gavel_agent::{PromptOptions, Tools};
+use gavel_data::{DatasetRow, Row, Task, TaskError};
+use gavel_text::TextModel;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A task whose prompt the policy can read.
+#[derive(Clone)]
+pub(crate) struct Prompt {
+    pub(crate) task: Arc<Task>,
+    pub(crate) ids: Vec<u32>,
+    /// The tools that its row may call, if there are any.
+    pub(crate) tools: Option<Tools>,
+}
+
+/// How the prompt of a task is rendered.
+///
+/// # Errors
+/// A column of the row has a form that is not supported, or selects a tool that does not exist; the error says so.
+pub(crate) fn prompt_options(task: &Task, episode_kind: &EpisodeKind) -> std::result::Result<PromptOptions, String> {
+    Ok(PromptOptions { functions: episode_kind.offered(task)?, template_kwargs: template_kwargs(task)?.into() })
+}
+
+/// The limit of prompts, and what to do with longer ones.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PromptLimit {
+    tokens: usize,
+    /// What a user can change to make it higher.
+    remedy: &'static str,
+    /// The limit of the model: the most tokens of a prompt together with a response to imitate.
+    pub(crate) positions: usize,
+    pub(crate) overlong: Overlong,
+}
+
+impl PromptLimit {
+    /// The limit is `max_prompt_tokens`, but at most what the model's positions leave beside a response.
+    pub(crate) fn new(data: &DataTable, positions: i64, max_tokens: usize) -> Result<Self> {
+        let positions = positions.max(0) as usize;
+        let room = positions.saturating_sub(max_tokens);
+        if room == 0 {
+            return Err(PipelineError::Stopped(format!(
+                "rollout.max_tokens must be below the model's {positions} positions, not {max_tokens}"
+            )));
+        }
+        let tokens = data.max_prompt_tokens.unwrap_or(room).min(room);
+        let remedy = match (tokens < room, max_tokens) {
+            (true, _) => ", or raise data.max_prompt_tokens",
+            // A model that answers nothing needs room for one token.
+            (false, 0 | 1) => "",
+            (false, _) => ", or lower rollout.max_tokens to make room",
+        };
+        Ok(Self { tokens, remedy, positions, overlong: data.overlong_prompts })
+    }
+
+    /// The most tokens of a prompt.
+    pub(crate) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The prompt to use; nothing if the row is left out.
+    pub(crate) fn apply(&self, mut ids: Vec<u32>, path: &Path, place: &str) -> Result<Option<Vec<u32>>> {
+        if ids.len() <= self.tokens {
+            return Ok(Some(ids));
+        }
+        match self.overlong {
+            Overlong::Drop => Ok(None),
+            Overlong::Truncate => Ok(Some(ids.split_off(ids.len() - self.tokens))),
+            Overlong::Error => Err(PipelineError::BadRow {
+                path: path.to_owned(),
+                place: place.to_owned(),
+                what: format!(
+                    "the prompt has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"{}",
+                    ids.len(),
+                    self.tokens,
+                    self.remedy
+                ),
+            }),
+        }
+    }
+}
+
+/// What a run draws from: the rows that can be used, dataset after dataset.
+#[derive(Debug)]
+pub(crate) struct Drawable<R> {
+    pub(crate) rows: Vec<R>,
+    /// The parts of them with their weights: each dataset, or all rows as one where none has a weight.
+    pub(crate) shares: Vec<Share>,
+}
+
+/// The prompts of the rows of datasets.
+pub(crate) fn prompts(
+    datasets: Vec<DatasetRows<'_>>,
+    split: &str,
+    text: &TextModel,
+    limit: PromptLimit,
+    episode_kind: &EpisodeKind,
+) -> Result<Drawable<Prompt>> {
+    usable(datasets, |row, path| prompt(row, path, split, text, limit, episode_kind))
+}
+
+/// The prompt of a row; nothing if the row is left out.
+pub(crate) fn prompt(
+    row: Row,
+    path: &Path,
+    split: &str,
+    text: &TextModel,
+    limit: PromptLimit,
+    episode_kind: &EpisodeKind,
+) -> Result<Option<Prompt>> {
+    let place = row.place.clone();
+    let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+    let task = task(row, path, split)?;
+    let options = prompt_options(&task, episode_kind).map_err(bad)?;
+    let ids = text.prompt_ids_with(&task.prompt, &options.asking()).map_err(|error| bad(error.to_string()))?;
+    let tools = episode_kind.tools_of(&task).map_err(bad)?;
+    let task = Arc::new(task);
+    Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, tools }))
+}
+
+/// The task of a row.
+pub(crate) fn task(row: Row, path: &Path, split: &str) -> Result<Task> {
+    let place = row.place;
+    Task::from_row(row.columns, row.position, split).map_err(|error| PipelineError::BadRow {
+        path: path.to_owned(),
+        place,
+        what: match error {
+            TaskError::NoPrompt(_) => {
+                format!("{error}\nhint: say which column it is, such as --set 'data.columns.prompt=\"question\"'")
+            }
+            error => error.to_string(),
+        },
+    })
+}
+
+/// The functions that a task's own column offers.
+pub(crate) fn tools(task: &Task) -> std::result::Result<Vec<Value>, String> {
+    task.reference.tools().map_err(|error| error.to_string())
+}
+
+/// The variables of the chat template that a task's own column sets.
+pub(crate) fn template_kwargs(task: &Task) -> std::result::Result<Map<String, Value>, String> {
+    task.reference.template_kwargs().map_err(|error| error.to_string())
+}
+
+/// What `read` makes of each row; for a row that is left out, it returns nothing.
+pub(crate) fn usable<R, I: IntoIterator<Item = R>>(
+    datasets: Vec<DatasetRows<'_>>,
+    read: impl Fn(Row, &Path) -> Result<I>,
+) -> Result<Drawable<R>> {
+    let (mut used, mut shares) = (Vec::new(), Vec::new());
+    for DatasetRows { dataset, weight, rows } in datasets {
+        let before = used.len();
+        for DatasetRow { path, row } in rows {
+            used.extend(read(row, &path)?);
+        }
+        if used.len() == before {
+            return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
+        }
+        shares.extend(weight.map(|weight| Share { rows: used.len() - before, weight }));
+    }
+    if shares.is_empty() {
+        shares.push(Share { rows: used.len(), weight: 1.0 });
+    }
+    Ok(Drawable { rows: used, shares })
+}

@@ -1,0 +1,139 @@
+//! Rows to imitate as token ids: a prompt, and the whole turn that answers it.
+
+use crate::config::{Overlong, Turns};
+use crate::episode_kind::EpisodeKind;
+use crate::error::{PipelineError, Result};
+use crate::rows::dataset::DatasetRows;
+use crate::rows::learned_turn::LearnedTurn;
+use crate::rows::prompts::{Drawable, PromptLimit, prompt_options, usable};
+use gavel_agent::PromptOptions;
+use gavel_data::{Message, Role, Row, Sample, last_turn};
+use gavel_text::TextModel;
+use gavel_train::SftRow;
+use std::cell::RefCell;
+use std::path::Path;
+
+/// The rows to imitate from datasets: each message of the assistant that is learned, with all messages before it.
+pub(crate) fn sft_rows(
+    datasets: Vec<DatasetRows<'_>>,
+    text: &TextModel,
+    limit: PromptLimit,
+    episode_kind: &EpisodeKind,
+    turns: Turns,
+) -> Result<Drawable<SftRow>> {
+    let parted = Parted::default();
+    let rows = usable(datasets, |row, path| sft_rows_of(row, path, text, limit, episode_kind, turns, &parted))?;
+    parted.warn();
+    Ok(rows)
+}
+
+/// The rows to imitate from one row of a dataset.
+pub(crate) fn sft_rows_of(
+    row: Row,
+    path: &Path,
+    text: &TextModel,
+    limit: PromptLimit,
+    episode_kind: &EpisodeKind,
+    turns: Turns,
+    parted: &Parted,
+) -> Result<Vec<SftRow>> {
+    let place = row.place.clone();
+    let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
+    let answered = Answered::read(row, episode_kind, turns).map_err(bad)?;
+    let mut rows = Vec::new();
+    for at in answered.learned() {
+        let (prompt, answer) = (&answered.messages[..at], &answered.messages[at]);
+        let turn = LearnedTurn::new(prompt, &answered.options, answer, text).map_err(bad)?;
+        let row = parted.note(turn, path, &place);
+        rows.extend(apply_limit(limit, row, path, &place)?);
+    }
+    Ok(rows)
+}
+
+/// The answers before which the chat template does not write the end of the prompt that asks for them.
+#[derive(Default)]
+pub(crate) struct Parted(RefCell<(usize, Option<String>)>);
+
+impl Parted {
+    /// Notes whether the turn is such an answer, and gives its row.
+    pub(crate) fn note(&self, LearnedTurn { row, unread }: LearnedTurn, path: &Path, place: &str) -> SftRow {
+        if let Some(unread) = unread {
+            let (count, first) = &mut *self.0.borrow_mut();
+            *count += 1;
+            first.get_or_insert_with(|| format!("{}, {place}: {unread:?}", path.display()));
+        }
+        row
+    }
+
+    /// Warns of such answers, if there are any.
+    pub(crate) fn warn(self) {
+        if let (count, Some(first)) = self.0.into_inner() {
+            tracing::warn!(
+                "answers learned without the end of the prompt that asks for them: {count}; the chat template does not write it before them; the first: {first}\nhint: see them with --show; give answers the thought that their prompt opens, or set chat_template_kwargs to what the answers are"
+            );
+        }
+    }
+}
+
+/// The conversation of a row.
+struct Answered {
+    messages: Vec<Message>,
+    options: PromptOptions,
+    /// The first message to imitate: the one after the prompt or, in a whole conversation, the first of the last turn or
+    /// of all turns.
+    start: usize,
+}
+
+impl Answered {
+    fn read(row: Row, episode_kind: &EpisodeKind, turns: Turns) -> std::result::Result<Self, String> {
+        let has_prompt = row.columns.present("prompt").is_some();
+        let Sample { task, trajectories, .. } =
+            gavel_scoring::completion(row, "train").map_err(|error| error.to_string())?;
+        if task.prompt.is_empty() {
+            return Err("the row has no prompt before the response".into());
+        }
+        let mut messages = task.prompt.clone();
+        messages.extend(trajectories.into_iter().flat_map(|trajectory| trajectory.messages));
+        // The prompt of a whole conversation ends before the first answer.
+        let start = if has_prompt || turns == Turns::All { task.prompt.len() } else { last_turn(&messages) };
+        if start == messages.len() {
+            return Err("`messages` does not end with a message of the assistant: there is no answer to learn".into());
+        }
+        let options = prompt_options(&task, episode_kind)?;
+        Ok(Self { messages, options, start })
+    }
+
+    /// The messages to imitate, by their numbers.
+    fn learned(&self) -> impl Iterator<Item = usize> + '_ {
+        (self.start..self.messages.len()).filter(|at| self.messages[*at].role == Role::Assistant)
+    }
+}
+
+/// Applies the limit to a row to imitate, which needs positions for its response too. The response is never cut: its
+/// end must be learned.
+pub(crate) fn apply_limit(limit: PromptLimit, row: SftRow, path: &Path, place: &str) -> Result<Option<SftRow>> {
+    let SftRow { prompt, response } = row;
+    let Some(mut prompt) = limit.apply(prompt, path, place)? else { return Ok(None) };
+    let excess = (prompt.len() + response.len()).saturating_sub(limit.positions);
+    if excess == 0 {
+        return Ok(Some(SftRow { prompt, response }));
+    }
+    match limit.overlong {
+        Overlong::Drop => Ok(None),
+        Overlong::Truncate if excess < prompt.len() => Ok(Some(SftRow { prompt: prompt.split_off(excess), response })),
+        Overlong::Truncate | Overlong::Error => Err(PipelineError::BadRow {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            what: format!(
+                "the prompt has {} tokens and its response {}, at most {} fit together\nhint: set data.overlong_prompts to \"drop\"{}",
+                prompt.len(),
+                response.len(),
+                limit.positions,
+                if excess < prompt.len() { " or \"truncate\"" } else { "" }
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

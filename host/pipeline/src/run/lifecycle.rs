@@ -1,0 +1,238 @@
+//! What `gavel sft` and `gavel train` have in common: a run is opened, validated, recorded and checkpointed.
+
+use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
+use crate::error::Result;
+use crate::metrics::sample_name;
+use crate::ranks::Ranks;
+use crate::reward_model::RewardModels;
+use crate::rows::{Numbering, Prompt};
+use crate::run::critic::Critic;
+use crate::run::policy::Policy;
+use crate::run::recorder::Recorder;
+use crate::run::reference::Reference;
+use crate::run::resume::{Found, open_folder};
+use crate::run::setup::Setup;
+use crate::run::summary::Summary;
+use crate::run::trained::Trained;
+use crate::run::updater::Updater;
+use crate::run::validation::{Validation, validate};
+use crate::samples::{Rollout, ValidationWaits};
+use gavel_agent::PolicyWait;
+use gavel_data::{Group, Member, ShownLines};
+use gavel_policy::EngineConfig;
+use gavel_rollout::{AsyncEngine, CacheDuring};
+use gavel_runs::{Metrics, QueuedGroup};
+use gavel_scoring::recording::Grouping;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A run under way: its rollout, its updater and its recorder.
+pub(crate) struct Run<'a, T> {
+    pub(crate) config: &'a Config<T>,
+    pub(crate) ranks: Ranks,
+    pub(crate) rollout: Rollout,
+    pub(crate) updater: Updater,
+    pub(crate) reward_models: RewardModels,
+    pub(crate) recorder: Recorder,
+    /// The groups in the checkpoint that the run is resumed from.
+    pub(crate) queued: Vec<QueuedGroup>,
+    validation: Vec<Prompt>,
+    pub(crate) learning: LearningConfig,
+}
+
+/// How a step ended.
+pub(crate) struct StepEnd {
+    /// The accuracy, if the step was validated.
+    pub(crate) accuracy: Option<f64>,
+    /// Whether it is time for a checkpoint.
+    pub(crate) is_checkpoint_due: bool,
+    /// Seconds that the validation waited for its rewards alone.
+    pub(crate) validation_wait: f64,
+    /// The times in the validation in which the policy had nothing to do, because its episodes waited for something
+    /// else.
+    pub(crate) validation_waits: Vec<PolicyWait>,
+}
+
+/// What a command asks of its run.
+pub(crate) struct RunShape {
+    pub(crate) learning: LearningConfig,
+    /// Responses that a step draws.
+    pub(crate) drawn: usize,
+    pub(crate) grouping: Grouping,
+    /// Whether a penalty needs a reference.
+    pub(crate) needs_reference: bool,
+    /// What becomes of keys and values in updates.
+    pub(crate) cache: CacheDuring,
+}
+
+impl<'a, T: TrainTable + Serialize> Run<'a, T> {
+    /// Starts a run in a new folder, or resumes the one that was found.
+    pub(crate) fn open(
+        config: &'a Config<T>,
+        setup: Setup,
+        shape: RunShape,
+        found: Option<Found>,
+        ranks: &Ranks,
+    ) -> Result<Self> {
+        let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
+        let opened = open_folder(config, &setup.scorer, &setup.episode_kind, grouping, found, ranks)?;
+        let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
+        let reference = match needs_reference {
+            true => Some(Reference::open(config, &policy, opened.checkpoint())?),
+            false => None,
+        };
+        let critic = config.train.critic();
+        let critic =
+            critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint(), ranks)).transpose()?;
+        let Setup { scorer, mut reward_models, validation, limit, episode_kind, .. } = setup;
+        let Policy { model, text } = policy;
+        let answers = config.data.validation_samples * validation.len();
+        let decoding = EngineConfig {
+            recompute_cache: config.schedule.recompute_cache,
+            ..config.rollout.engine(drawn.max(answers))
+        };
+        let turns = reward_models.turns(model.device());
+        let (engine, trained) = match &config.rollout.device {
+            None => {
+                let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
+                (engine.clone(), engine)
+            }
+            Some(device) => {
+                let resources = config.resources.half(&table.device, device);
+                let rollout =
+                    Policy::load(&ModelTable { device: device.clone(), ..table }, T::MODEL, &resources, config.seed)?;
+                tracing::info!("responses are drawn on {}", gavel_policy::device::name(rollout.model.device()));
+                let of_rollout = reward_models.turns(rollout.model.device());
+                let (drawing, idle) = (rollout.model, EngineConfig::default());
+                let engine = AsyncEngine::start_sharing(drawing, rollout.text, decoding, Arc::new(()), of_rollout)?;
+                // The engine of the device that trains draws nothing.
+                (engine, AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?)
+            }
+        };
+        // Only once everything is loaded, because later steps of a resumed run are dropped here.
+        let queued = opened.queue()?;
+        let recorder = opened.into_recorder(config)?;
+        let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
+        let rollout =
+            Rollout { engine, scorer, table, episode_kind, max_prompt_tokens, validating: ValidationWaits::default() };
+        let updater = Updater::new(trained, cache, trainer, reference, critic);
+        Ok(Self {
+            config,
+            ranks: ranks.clone(),
+            rollout,
+            updater,
+            reward_models,
+            recorder,
+            queued,
+            validation,
+            learning,
+        })
+    }
+
+    /// Whether one device draws and another one trains.
+    pub(crate) fn has_two_devices(&self) -> bool {
+        self.config.rollout.device.is_some()
+    }
+
+    /// Declares the weights to be those of `version`, on the device that draws. On a device that also trains they
+    /// already are, if the step had an update.
+    pub(crate) async fn publish(&self, version: u64) -> Result<()> {
+        match self.has_two_devices() {
+            true => self.updater.publish(&self.rollout.engine, version).await,
+            false => Ok(self.rollout.engine.set_version(version)?),
+        }
+    }
+
+    /// The steps that the run still takes.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = u64> + use<T> {
+        self.recorder.state().step + 1..=self.learning.steps
+    }
+
+    /// How many groups were started before the first of these steps.
+    pub(crate) fn started_groups(&self, numbering: &Numbering) -> u64 {
+        let state = self.recorder.state();
+        // Older checkpoints lack this number.
+        state.draws.max(numbering.of_step(state.step + 1).start)
+    }
+
+    /// Records the policy before its first step; nothing to do in a run that was resumed.
+    pub(crate) async fn begin(&mut self) -> Result<()> {
+        if !self.recorder.is_new() {
+            return Ok(());
+        }
+        let mut metrics = Metrics::of_step(0);
+        if let (Some(accuracy), ..) = self.validate(&mut metrics).await? {
+            self.recorder.note_accuracy(accuracy);
+            self.report_accuracy(0, accuracy);
+        }
+        self.recorder.log(0, &metrics)
+    }
+
+    /// Whether the policy is validated after `step`.
+    pub(crate) fn is_validated(&self, step: u64) -> bool {
+        step == self.learning.steps || step.is_multiple_of(self.learning.validate_every)
+    }
+
+    /// Ends a step: validates if it is time, and logs. The policy is now the one after `step` steps.
+    pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
+        let is_last = step == self.learning.steps;
+        self.recorder.end_step(step);
+        let (mut accuracy, mut validation_wait, mut validation_waits, mut is_best) = (None, 0.0, Vec::new(), false);
+        if self.is_validated(step) {
+            (accuracy, validation_wait, validation_waits) = self.validate(&mut metrics).await?;
+            if let Some(accuracy) = accuracy {
+                self.report_accuracy(step, accuracy);
+                is_best = self.recorder.note_accuracy(accuracy);
+            }
+        }
+        self.recorder.log(step, &metrics)?;
+        let is_checkpoint_due = is_last || self.recorder.is_checkpoint_due(is_best);
+        Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait, validation_waits })
+    }
+
+    fn report_accuracy(&self, step: u64, accuracy: f64) {
+        if self.ranks.is_first() {
+            tracing::info!("step {step}: validation accuracy {accuracy:.3}");
+        }
+    }
+
+    /// Saves a checkpoint: the policy as it is now, and the groups that it has not been trained on yet.
+    pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
+        let Self { recorder, updater, rollout, .. } = self;
+        recorder.save(rollout.engine.text(), queue, |into| updater.save(into.map(Path::to_owned)))
+    }
+
+    /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.
+    async fn validate(&mut self, metrics: &mut Metrics) -> Result<(Option<f64>, f64, Vec<PolicyWait>)> {
+        if self.validation.is_empty() {
+            return Ok((None, 0.0, Vec::new()));
+        }
+        let Validation { metrics: found, groups, waited } =
+            validate(self.config, &self.rollout, &self.ranks, &self.validation).await?;
+        let accuracy = found.get("val/accuracy");
+        if let (None, Some(name)) = (accuracy, self.config.accuracy_reward()) {
+            tracing::warn!(
+                "validation: no answer to {} rows had a score of `{name}`{}",
+                self.validation.len(),
+                first_without_score(&groups, name)
+            );
+        }
+        metrics.extend(found);
+        Ok((accuracy, waited, self.rollout.validating.policy.take()))
+    }
+
+    /// The results of the run.
+    pub(crate) fn summary(&self) -> Result<Summary> {
+        self.recorder.summary()
+    }
+}
+
+/// The first answer that a reward did not score, and why: `; the first: sample 0 of validation/3: …`.
+fn first_without_score(groups: &[Group], reward: &str) -> String {
+    let why = |member: &Member| {
+        let evaluation = member.outcome.plugins.get(reward)?;
+        Some(format!("; the first: {}: {}", sample_name(&member.sample), ShownLines(evaluation.outcome.reason()?)))
+    };
+    groups.iter().flat_map(|group| &group.members).find_map(why).unwrap_or_default()
+}

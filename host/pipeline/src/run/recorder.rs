@@ -1,0 +1,189 @@
+//! The recorder: the only place that writes a run to the disk.
+
+use crate::config::CheckpointTable;
+use crate::error::Result;
+use crate::ranks::Ranks;
+use crate::rows::Numbering;
+use crate::run::summary::Summary;
+use crate::samples::DrawnGroup;
+use gavel_data::Member;
+use gavel_plugin::Tape;
+use gavel_runs::Metrics;
+use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, Spent, State};
+use gavel_text::TextModel;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes the metrics, samples and checkpoints of a run.
+pub(crate) struct Recorder {
+    folder: RunFolder,
+    /// Where the answers that plugins get from outside are recorded.
+    tape: Tape,
+    table: CheckpointTable,
+    state: State,
+    ranks: Ranks,
+}
+
+impl Recorder {
+    pub(crate) fn new(folder: RunFolder, tape: Tape, table: CheckpointTable, state: State, ranks: Ranks) -> Self {
+        Self { folder, tape, table, state, ranks }
+    }
+
+    /// Where the run stands.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether nothing of the run was recorded yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.state == State::default()
+    }
+
+    /// Adds the metrics of a step.
+    pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        Ok(self.folder.log(step, metrics)?)
+    }
+
+    /// Adds the samples that this rank drew of the groups that step `step` trained on or dropped.
+    pub(crate) fn keep_samples(
+        &mut self,
+        step: u64,
+        groups: &[&DrawnGroup],
+        numbering: &Numbering,
+        text: &TextModel,
+    ) -> Result<()> {
+        let samples = groups.iter().filter(|drawn| drawn.is_here).flat_map(|drawn| {
+            let DrawnGroup { draw, group, dropped, .. } = drawn;
+            let (drawn_for, number) = numbering.place(*draw);
+            let trained_step = dropped.is_none().then_some(step);
+            group.members.iter().map(move |Member { sample, outcome, advantages }| ScoredSample {
+                step: drawn_for,
+                group: number,
+                trained_step,
+                sample,
+                outcome,
+                advantages,
+            })
+        });
+        // The samples of a group follow each other, and most begin with the same prompt.
+        let mut last: (Vec<u32>, Option<Arc<str>>) = Default::default();
+        let prompt_text = |ids: &[u32]| {
+            if last.0 != ids {
+                last = (ids.to_vec(), text.tokenizer.decode_with(ids, false).ok().map(Arc::from));
+            }
+            last.1.clone()
+        };
+        Ok(self.folder.keep_samples(step, samples, prompt_text)?)
+    }
+
+    /// Counts a group that was trained on, or the reason why it was not.
+    pub(crate) fn count_group(&mut self, fate: &str) {
+        *self.state.groups.entry(fate.to_owned()).or_default() += 1;
+    }
+
+    /// Adds seconds in which the device had nothing to do, by what it waited for.
+    pub(crate) fn add_waits(&mut self, waits: &BTreeMap<String, f64>) {
+        for (name, seconds) in waits {
+            *self.state.device_wait.entry(name.clone()).or_default() += seconds;
+        }
+    }
+
+    /// Adds what plugins spent at language models.
+    pub(crate) fn add_spent(&mut self, spent: &BTreeMap<String, Spent>) {
+        for (plugin, spent) in spent {
+            self.state.spent.entry(plugin.clone()).or_default().add(*spent);
+        }
+    }
+
+    /// Notes how many groups were started so far.
+    pub(crate) fn note_draws(&mut self, draws: u64) {
+        self.state.draws = draws;
+    }
+
+    /// Notes what the algorithm keeps for the next step.
+    pub(crate) fn note_learning(&mut self, learning: BTreeMap<String, f64>) {
+        self.state.learning = learning;
+    }
+
+    /// Counts the outcomes of a step, by plugin and kind.
+    pub(crate) fn count_outcomes(&mut self, outcomes: BTreeMap<String, BTreeMap<String, u64>>) {
+        for (plugin, counts) in outcomes {
+            let total = self.state.outcomes.entry(plugin).or_default();
+            for (kind, count) in counts {
+                *total.entry(kind).or_default() += count;
+            }
+        }
+    }
+
+    /// Notes that step `step` is done.
+    pub(crate) fn end_step(&mut self, step: u64) {
+        self.state.step = step;
+    }
+
+    /// Notes the accuracy of the policy after the last step, and returns whether it is the best so far.
+    pub(crate) fn note_accuracy(&mut self, accuracy: f64) -> bool {
+        let State { step, first_accuracy, last_accuracy, best, .. } = &mut self.state;
+        *last_accuracy = Some(accuracy);
+        if *step == 0 {
+            *first_accuracy = Some(accuracy);
+            return false;
+        }
+        let is_best = best.is_none_or(|(_, best)| accuracy > best);
+        if is_best {
+            *best = Some((*step, accuracy));
+        }
+        is_best
+    }
+
+    /// Whether the step that is done gets a checkpoint.
+    pub(crate) fn is_checkpoint_due(&self, is_best: bool) -> bool {
+        self.state.step.is_multiple_of(self.table.every) || (is_best && self.table.keep_best)
+    }
+
+    /// Makes a checkpoint of the policy as it is now, with the groups that it has not been trained on yet.
+    /// `write` writes its weights into a folder, with the optimiser's state. All ranks call this and rank 0 writes:
+    /// elsewhere `write` has no folder, and helps.
+    pub(crate) fn save(
+        &mut self,
+        text: &TextModel,
+        queue: &[QueuedGroup],
+        write: impl FnOnce(Option<&Path>) -> Result<()>,
+    ) -> Result<()> {
+        let Self { folder, tape, table, state, ranks } = self;
+        if ranks.are_several() {
+            // A checkpoint relies on what every rank has recorded.
+            folder.sync()?;
+            tape.sync()?;
+        }
+        let is_there = ranks.of_first(Some(folder.checkpoints().path(state.step).exists()))?;
+        if is_there == Some(true) {
+            return Ok(());
+        }
+        if !ranks.is_first() {
+            return write(None);
+        }
+        folder.save_checkpoint(state, queue, table.retention(), |into| {
+            tape.sync()?;
+            text.save(into)?;
+            write(Some(into))
+        })
+    }
+
+    /// The results of the run.
+    pub(crate) fn summary(&self) -> Result<Summary> {
+        let (state, checkpoints) = (&self.state, self.folder.checkpoints());
+        Ok(Summary {
+            folder: self.folder.path().to_owned(),
+            step: state.step,
+            accuracy: state.first_accuracy.zip(state.last_accuracy),
+            checkpoint: checkpoints.newest()?,
+            best: state.best.map(|(step, _)| checkpoints.path(step)).filter(|path| path.exists()),
+            outcomes: state.outcomes.clone(),
+            groups: state.groups.clone(),
+            device_wait: state.device_wait.clone(),
+            longest_waits: Vec::new(),
+            is_stopped: false,
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! `--resume`: finds the run and its checkpoint, refuses what has changed since, and drops what came after.
+
+use crate::config::{Config, MAY_DIFFER, TrainTable};
+use crate::episode_kind::EpisodeKind;
+use crate::error::{PipelineError, Result};
+use crate::ranks::{Ranks, check_configuration, check_plugins};
+use crate::run::recorder::Recorder;
+use crate::run::start::Start;
+use gavel_plugin::Tape;
+use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
+use gavel_scoring::Scorer;
+use gavel_scoring::recording::{Grouping, KeptComponents, PluginSet, RecordingError, keep_plugin_set};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+
+/// A run's folder, and the checkpoint to resume from.
+pub(crate) struct Opened {
+    ranks: Ranks,
+    folder: RunFolder,
+    tape: Tape,
+    checkpoint: Option<(PathBuf, State)>,
+}
+
+/// A run that was found to be resumed.
+pub(crate) struct Found {
+    folder: RunFolder,
+    checkpoint: (PathBuf, State),
+    allow_changed_plugins: bool,
+}
+
+impl Found {
+    /// The components that the run continues with: its own, unless it may continue with changed plugins.
+    fn components(&self) -> Result<KeptComponents> {
+        match self.allow_changed_plugins {
+            true => Ok(KeptComponents::default()),
+            false => Ok(KeptComponents::of(self.folder.path(), self.checkpoint.1.step)?),
+        }
+    }
+}
+
+/// The components of the run that was found; none for a new run.
+pub(crate) fn components(found: Option<&Found>) -> Result<KeptComponents> {
+    found.map_or_else(|| Ok(KeptComponents::default()), Found::components)
+}
+
+/// Finds the run to resume and its checkpoint, before anything is asked or computed; `None` for a new run. Rank 0 finds
+/// them for all. Ranks with different configurations are refused first.
+pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
+    config: &Config<T>,
+    start: Start,
+    ranks: &Ranks,
+) -> Result<Option<Found>> {
+    check_configuration(ranks, &config.resolved()?)?;
+    let find = |from, allow_changed_plugins| {
+        let table = config.log.folder();
+        let folder = RunFolder::resume(&table, &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
+        let checkpoint = folder.checkpoints().find(from)?;
+        Ok::<_, PipelineError>(Found { folder, checkpoint, allow_changed_plugins })
+    };
+    let found = match start {
+        Start::Resume { from, allow_changed_plugins } if ranks.is_first() => Some(find(from, allow_changed_plugins)?),
+        Start::Again if ranks.is_first() => match find(None, false) {
+            Err(PipelineError::Run(RunError::NoRun { .. } | RunError::NoCheckpoint { .. })) => None,
+            found => Some(found?),
+        },
+        _ => None,
+    };
+    let named = found.as_ref().map(|found| (found.folder.path().to_owned(), found.checkpoint.1.step));
+    match ranks.of_first(named)? {
+        Some((path, step)) if !ranks.is_first() => {
+            let folder = RunFolder::join(&path, &config.log.folder(), ranks.rank())?;
+            let checkpoint = folder.checkpoints().find(Some(step))?;
+            let allow_changed_plugins = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
+            Ok(Some(Found { folder, checkpoint, allow_changed_plugins }))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Makes the folder of a new run, or takes the one that was found. Nothing in that folder is dropped yet.
+pub(crate) fn open_folder<T: TrainTable + Serialize>(
+    config: &Config<T>,
+    scorer: &Scorer,
+    episode_kind: &EpisodeKind,
+    grouping: Grouping,
+    found: Option<Found>,
+    ranks: &Ranks,
+) -> Result<Opened> {
+    let actors = episode_kind.actors(config);
+    let set = PluginSet { actors, ..PluginSet::of(scorer, grouping, 1) };
+    check_plugins(ranks, &set)?;
+    let (folder, checkpoint, allow_changes) = match found {
+        None => (new_folder(config, ranks)?, None, false),
+        Some(Found { folder, checkpoint, allow_changed_plugins }) => (folder, Some(checkpoint), allow_changed_plugins),
+    };
+    let step = checkpoint.as_ref().map_or(0, |(_, state)| state.step);
+    let tape = layout::tape(folder.path());
+    if ranks.is_first() {
+        let plugins = PluginSet { from_step: step + 1, ..set };
+        keep_plugin_set(folder.path(), plugins, allow_changes).map_err(|error| match error {
+            RecordingError::Changed { .. } => PipelineError::ChangedPlugins(error),
+            other => other.into(),
+        })?;
+        Tape::join_ranks(&tape)?;
+    }
+    // No rank records anything before.
+    ranks.exchange(&())?;
+    let tape = Tape::record_as(tape, ranks.rank());
+    scorer.use_tape(tape.clone());
+    Ok(Opened { ranks: ranks.clone(), folder, tape, checkpoint })
+}
+
+/// The folder of a new run, which rank 0 makes.
+fn new_folder<T: Serialize>(config: &Config<T>, ranks: &Ranks) -> Result<RunFolder> {
+    let table = config.log.folder();
+    let made = match ranks.is_first() {
+        true => Some(RunFolder::create(&table, &config.resolved()?)?),
+        false => None,
+    };
+    let path = ranks.of_first(made.as_ref().map(|folder| folder.path().to_owned()))?;
+    match (made, path) {
+        (Some(folder), _) => Ok(folder),
+        (None, Some(path)) => Ok(RunFolder::join(&path, &table, ranks.rank())?),
+        (None, None) => Err(PipelineError::Stopped("rank 0 made no folder for the run".into())),
+    }
+}
+
+impl Opened {
+    /// The folder of the checkpoint to resume from.
+    pub(crate) fn checkpoint(&self) -> Option<&Path> {
+        self.checkpoint.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// The optimiser's state in it.
+    pub(crate) fn optimizer(&self) -> Option<PathBuf> {
+        self.checkpoint().map(Checkpoints::optimizer)
+    }
+
+    /// The groups in it that were not trained on yet.
+    pub(crate) fn queue(&self) -> Result<Vec<QueuedGroup>> {
+        Ok(self.checkpoint().map(Checkpoints::queue).transpose()?.unwrap_or_default())
+    }
+
+    /// Drops what the run has of later steps, and records from here on.
+    pub(crate) fn into_recorder<T: TrainTable + Serialize>(self, config: &Config<T>) -> Result<Recorder> {
+        let Self { ranks, mut folder, tape, checkpoint } = self;
+        if ranks.are_several() && ranks.is_first() {
+            match ranks.drawing() {
+                drawing if drawing == ranks.size() => tracing::info!("{} ranks", ranks.size()),
+                drawing => tracing::info!("{} ranks, of which {drawing} draw groups", ranks.size()),
+            }
+        }
+        let state = match checkpoint {
+            Some((_, state)) if ranks.is_first() => {
+                folder.keep_config(&config.resolved()?)?;
+                rewind(&mut folder, state.step)?;
+                state
+            }
+            Some((_, state)) => state,
+            None => {
+                tracing::info!("run folder {}", folder.path().display());
+                State::default()
+            }
+        };
+        // No rank records anything before what came later is dropped.
+        ranks.exchange(&())?;
+        Ok(Recorder::new(folder, tape, config.checkpoint.clone(), state, ranks))
+    }
+}
+
+/// Removes what a run has of the steps after `step`, and reports what that was.
+fn rewind(folder: &mut RunFolder, step: u64) -> Result<()> {
+    let rewound = folder.rewind(step)?;
+    tracing::info!("resuming {} after step {step}", folder.path().display());
+    if let Some(later) = rewound.later() {
+        tracing::info!("dropped what the run had of later steps: {later}");
+    }
+    if rewound.damaged > 0 {
+        tracing::warn!("dropped {} damaged lines of metrics", rewound.damaged);
+    }
+    Ok(())
+}

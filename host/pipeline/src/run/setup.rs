@@ -1,0 +1,170 @@
+//! Everything that can be checked before anything heavy starts: the tokenizer, every row of the datasets, every plugin.
+
+use crate::config::{Config, Datasets, RlTable, SftTable, TrainTable};
+use crate::episode_kind::EpisodeKind;
+use crate::error::{PipelineError, Result};
+use crate::ranks::Ranks;
+use crate::reward_model::RewardModels;
+use crate::rows::{Drawable, Prompt, PromptLimit, dataset_rows, prompts, sft_rows, template_kwargs};
+use crate::run::policy::text_and_config;
+use gavel_agent::{self as agent, PromptOptions};
+use gavel_data::{Shown, Task};
+use gavel_policy::ModelConfig;
+use gavel_scoring::recording::KeptComponents;
+use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
+use gavel_text::{History, TextModel};
+use gavel_train::SftRow;
+use std::collections::HashSet;
+
+/// What every command needs besides the weights.
+pub(crate) struct Setup {
+    pub(crate) text: TextModel,
+    pub(crate) sizes: ModelConfig,
+    pub(crate) limit: PromptLimit,
+    /// The prompts that the policy answers in validation.
+    pub(crate) validation: Vec<Prompt>,
+    pub(crate) scorer: Scorer,
+    pub(crate) reward_models: RewardModels,
+    pub(crate) episode_kind: EpisodeKind,
+}
+
+impl Setup {
+    /// A run that is resumed continues with the components in `kept`. All ranks call this.
+    pub(crate) fn new<T: TrainTable>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<Self> {
+        let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
+        config.rollout.check_tokens(sizes.vocab_size)?;
+        let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
+        let (scorer, reward_models) = scorer(config, kept, ranks)?;
+        let episode_kind = EpisodeKind::load(config, kept, scorer.sandbox())?;
+        let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, episode_kind };
+        if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
+            setup.validation = setup.prompts(config, datasets, "validation")?.rows;
+        }
+        Ok(setup)
+    }
+
+    /// The prompts of datasets; each has a reward that scores it.
+    fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Drawable<Prompt>> {
+        let rows = dataset_rows(config, datasets, self.scorer.sandbox())?;
+        let prompts = prompts(rows, split, &self.text, self.limit, &self.episode_kind)?;
+        if let (Some(tools), Some(prompt)) = (self.episode_kind.tools(), prompts.rows.first()) {
+            let functions = tools.set.definitions();
+            if self.episode_kind.agent().is_none() {
+                check_calls(&self.text)?;
+            }
+            let template_kwargs = template_kwargs(&prompt.task).map_err(PipelineError::Stopped)?.into();
+            let options = PromptOptions { functions, template_kwargs };
+            check_history(
+                &self.text,
+                &prompt.task,
+                &options,
+                self.episode_kind.agent().is_some(),
+                config.agent.history,
+            )?;
+        }
+        check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
+        Ok(prompts)
+    }
+
+    /// The rows that `gavel sft` imitates.
+    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
+        let rows = dataset_rows(config, &config.data.train, self.scorer.sandbox())?;
+        sft_rows(rows, &self.text, self.limit, &self.episode_kind, config.train.turns)
+    }
+
+    /// The prompts that `gavel train` learns from.
+    pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Drawable<Prompt>> {
+        if config.train.algorithm.needs_rewards() && !config.reward.iter().any(|reward| reward.weight != 0.0) {
+            return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
+        }
+        let found = self.prompts(config, &config.data.train, "train")?;
+        if found.rows.len() < config.train.prompts_per_step {
+            return Err(PipelineError::Stopped(format!(
+                "dataset {} has {} usable rows, fewer than train.prompts_per_step = {}",
+                config.data.train,
+                found.rows.len(),
+                config.train.prompts_per_step
+            )));
+        }
+        Ok(found)
+    }
+}
+
+/// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the
+/// reward models by themselves.
+pub(crate) fn scorer<T>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
+    let plugins = config.reward.iter().map(|reward| {
+        let plugin = reward.plugin(&config.limits);
+        WeightedPlugin { spec: kept.reward(plugin.spec), ..plugin }
+    });
+    let plugins = plugins.collect();
+    let programs = config.exec.iter().map(|(name, table)| kept.program(table.program(name))).collect();
+    let (sandbox, chat, limiters) = (config.resources.sandbox(), config.chat.clone(), config.limiter.clone());
+    let models = RewardModels::of_rank(&config.reward_model, ranks)?;
+    let config = ScorerConfig { sandbox, chat, limiters, reward_models: models.asked(), programs };
+    Ok((Scorer::new(plugins, config)?, models))
+}
+
+const OTHER_TEMPLATE: &str = "hint: set model.chat_template to the file of another one";
+
+/// Refuses a chat template whose calls gavel cannot read.
+fn check_calls(text: &TextModel) -> Result<()> {
+    match text.template.tool_call_format() {
+        Some(_) => Ok(()),
+        None => Err(PipelineError::Stopped(format!(
+            "the chat template has no form for tool calls that gavel reads: those of Hermes and Qwen, Qwen3-Coder, Llama 3 and Mistral\n{OTHER_TEMPLATE}"
+        ))),
+    }
+}
+
+/// Refuses a chat template that cannot render a conversation with tools. If a conversation is to continue in one
+/// trajectory, also refuses a template that rewrites its history: the policy would not continue what it wrote. An agent
+/// may also let a user speak after a reply, or have conversations of one turn.
+fn check_history(
+    text: &TextModel,
+    task: &Task,
+    options: &PromptOptions,
+    is_agent: bool,
+    history: agent::History,
+) -> Result<()> {
+    let is_split = history == agent::History::Split;
+    if is_agent && is_split {
+        return Ok(());
+    }
+    let check = text.check_history(&task.prompt, &options.asking())?;
+    let (kept, what) = match is_agent {
+        true => (check.after_user, "a conversation of an agent"),
+        false => (check.after_tool, "a conversation with tools"),
+    };
+    let brief = |what: String| what.split("\nhint: ").next().unwrap_or_default().to_owned();
+    match kept {
+        History::Kept => Ok(()),
+        History::Rewritten { .. } if is_split => Ok(()),
+        // No form of it, split or not, can be rendered.
+        History::Refused { what: why } => {
+            Err(PipelineError::Stopped(format!("{}, so that there cannot be {what}\n{OTHER_TEMPLATE}", brief(why))))
+        }
+        History::Rewritten { what: why } => Err(PipelineError::Stopped(format!(
+            "{}, so that {what} cannot continue in one trajectory\n{OTHER_TEMPLATE}, or agent.history = \"split\" to make each turn a trajectory of its own",
+            brief(why)
+        ))),
+    }
+}
+
+/// Refuses rows that no reward with a weight would ever be called for.
+pub(crate) fn check_data_sources<'a>(
+    scorer: &Scorer,
+    datasets: &Datasets,
+    tasks: impl Iterator<Item = &'a Task>,
+) -> Result<()> {
+    let mut known = HashSet::new();
+    for task in tasks {
+        let source = task.data_source.as_deref();
+        if known.insert(source)
+            && let Err(what) = scorer.check_data_source(source)
+        {
+            return Err(PipelineError::Stopped(format!("dataset {datasets}, row {}: {what}", Shown(&task.id))));
+        }
+    }
+    Ok(())
+}

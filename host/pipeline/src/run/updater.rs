@@ -1,0 +1,227 @@
+//! The updater: the optimiser and the reference, on the thread of the policy's device.
+
+use crate::error::{PipelineError, Result};
+use crate::run::critic::Critic;
+use crate::run::reference::Reference;
+use crate::run::token_measures::{Measuring, TokenMeasures};
+use gavel_policy::Model;
+use gavel_rollout::{AsyncEngine, CacheDuring, Weights};
+use gavel_runs::Checkpoints;
+use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tch::{TchError, Tensor};
+
+/// Updates the policy that `engine` decodes with. Decoding waits meanwhile.
+pub(crate) struct Updater {
+    engine: AsyncEngine,
+    /// What becomes of the engine's keys and values in updates, and in the passes before them.
+    cache: CacheDuring,
+    parts: Arc<Mutex<UpdateParts>>,
+}
+
+/// What an update needs besides the policy.
+struct UpdateParts {
+    trainer: Trainer,
+    /// The reference, from which penalties measure the distance.
+    reference: Option<Reference>,
+    critic: Option<Critic>,
+    before_step: Option<BeforeStep>,
+}
+
+/// The policy before the first update of a step, for mini-batches that come after it.
+struct BeforeStep {
+    step: u64,
+    parameters: Vec<(String, Tensor)>,
+}
+
+impl BeforeStep {
+    fn keep(step: u64, model: &Model) -> std::result::Result<Self, TchError> {
+        let mut parameters = model.parameters();
+        for (_, parameter) in &mut parameters {
+            let own = parameter.f_detach()?;
+            *parameter = own.f_empty_like()?;
+            parameter.f_copy_(&own)?;
+        }
+        Ok(Self { step, parameters })
+    }
+}
+
+impl Updater {
+    pub(crate) fn new(
+        engine: AsyncEngine,
+        cache: CacheDuring,
+        trainer: Trainer,
+        reference: Option<Reference>,
+        critic: Option<Critic>,
+    ) -> Self {
+        Self {
+            engine,
+            cache,
+            parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, critic, before_step: None })),
+        }
+    }
+
+    /// Sets the proximal log-probabilities of the next mini-batches of step `step`: those under the policy before its
+    /// first update. `is_last` says that no others follow.
+    pub(crate) async fn set_proximal(
+        &self,
+        step: u64,
+        mut mini_batches: Vec<Vec<Experience>>,
+        temperature: f64,
+        is_last: bool,
+    ) -> Result<Vec<Vec<Experience>>> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, before_step, .. } = &mut *lock(&parts);
+            let mut set = |model: &Model| {
+                let mut mini_batches = mini_batches.iter_mut();
+                mini_batches.try_for_each(|mini_batch| trainer.set_proximal(model, mini_batch, temperature))
+            };
+            match before_step {
+                Some(before) if before.step == step => model.with_parameters(&before.parameters, set)??,
+                _ => {
+                    // Frees this copy first: the next one needs its memory.
+                    *before_step = None;
+                    if !is_last {
+                        *before_step = Some(BeforeStep::keep(step, model)?);
+                    }
+                    set(model)?;
+                }
+            }
+            Ok(mini_batches)
+        };
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
+    /// Measures the tokens of trajectories of step `step`, before its update. `of_reference` are their log-probabilities
+    /// under a reference that a server has.
+    pub(crate) async fn measure(
+        &self,
+        step: u64,
+        rows: Vec<Experience>,
+        of_reference: Option<Vec<Vec<f32>>>,
+        measuring: Measuring,
+        temperature: f64,
+    ) -> Result<Vec<TokenMeasures>> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, reference, critic, .. } = &*lock(&parts);
+            let mut measures = vec![TokenMeasures::default(); rows.len()];
+            if measuring.gradient_norms {
+                let norms = trainer.gradient_norms(model, &rows, temperature)?;
+                measures.iter_mut().zip(norms).for_each(|(measures, norms)| measures.gradient_norms = norms);
+            }
+            if measuring.values {
+                let critic = critic.as_ref().ok_or(TrainError::NoCritic)?;
+                let values = critic.values(&rows)?;
+                measures.iter_mut().zip(values).for_each(|(measures, values)| measures.values = values);
+            }
+            if let Some(estimator) = measuring.kl {
+                let logprobs = match of_reference {
+                    Some(logprobs) => logprobs,
+                    None => {
+                        let reference = reference.as_ref().ok_or(TrainError::NoReference)?;
+                        trainer.log_probs(&reference.model, &rows, temperature)?
+                    }
+                };
+                for ((measures, row), frozen) in measures.iter_mut().zip(&rows).zip(logprobs) {
+                    let difference = |(drawn, frozen): (&f32, &f32)| f64::from(*drawn) - f64::from(*frozen);
+                    measures.kl =
+                        row.logprobs.iter().zip(&frozen).map(difference).map(|d| estimator.of_difference(d)).collect();
+                }
+            }
+            Ok(measures)
+        };
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
+    /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout. With `is_last`,
+    /// the weights are then those of version `step`.
+    pub(crate) async fn update(
+        &self,
+        step: u64,
+        mini_batch: Vec<Experience>,
+        loss: LossConfig,
+        temperature: f64,
+        learning_rate: f64,
+        is_last: bool,
+    ) -> Result<UpdateStats> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, reference, .. } = &mut *lock(&parts);
+            let reference = reference.as_ref().map(|reference| &reference.model);
+            trainer.update(model, reference, &mini_batch, &loss, temperature, learning_rate)
+        };
+        let after = if is_last { Weights::OfVersion(step) } else { Weights::Changed };
+        self.engine.change(self.cache, after, work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
+    /// Takes an optimiser step of the critic over a mini-batch of step `step`.
+    pub(crate) async fn update_critic(&self, step: u64, mini_batch: Vec<Experience>) -> Result<UpdateStats> {
+        let parts = self.parts.clone();
+        let work = move |_: &Model| match &mut lock(&parts).critic {
+            Some(critic) => critic.update(step, &mini_batch),
+            None => Err(TrainError::NoCritic),
+        };
+        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+    }
+
+    /// Lets the reference follow the policy after step `step`, if the run asks for it.
+    pub(crate) async fn end_step(&self, step: u64) -> Result<()> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| match &lock(&parts).reference {
+            Some(reference) => reference.follow(model, step),
+            None => Ok(()),
+        };
+        Ok(self.engine.run(work).await??)
+    }
+
+    /// Copies the weights, which are those of `version`, to another device's model.
+    pub(crate) async fn publish(&self, to: &AsyncEngine, version: u64) -> Result<()> {
+        let parameters = self.engine.run(Model::parameters).await?;
+        let copy = move |model: &Model| model.set_parameters(&parameters);
+        Ok(to.change(CacheDuring::Kept, Weights::OfVersion(version), copy).await??)
+    }
+
+    /// Takes step `step` over rows to imitate.
+    pub(crate) fn sft_step(&self, step: u64, rows: Vec<SftRow>, learning_rate: f64) -> Result<SftStats> {
+        let work = move |model: &Model, parts: &mut UpdateParts| parts.trainer.sft_step(model, &rows, learning_rate);
+        self.on_device(self.cache, Weights::OfVersion(step), work)?
+            .map_err(|source| PipelineError::Train { step, source })
+    }
+
+    /// Writes the weights and the optimiser's state into the folder `into` of a checkpoint, with the weights of a
+    /// reference that follows the policy, and with the critic. All ranks call this, and only rank 0 has a folder: the
+    /// others send it their share of the optimiser's state.
+    pub(crate) fn save(&self, into: Option<PathBuf>) -> Result<()> {
+        self.on_device(CacheDuring::Kept, Weights::Unchanged, move |model, parts| {
+            let Some(into) = into else {
+                parts.critic.as_ref().map_or(Ok(()), Critic::send)?;
+                return parts.trainer.save(Path::new("")).map_err(PipelineError::Optimizer);
+            };
+            model.save(&into)?;
+            if let Some(followed) = &parts.reference {
+                followed.save(&Checkpoints::reference(&into))?;
+            }
+            if let Some(critic) = &parts.critic {
+                critic.save(&into)?;
+            }
+            parts.trainer.save(&Checkpoints::optimizer(&into)).map_err(PipelineError::Optimizer)
+        })?
+    }
+
+    fn on_device<R: Send + 'static>(
+        &self,
+        cache: CacheDuring,
+        after: Weights,
+        work: impl FnOnce(&Model, &mut UpdateParts) -> R + Send + 'static,
+    ) -> Result<R> {
+        let parts = self.parts.clone();
+        Ok(self.engine.run_blocking(cache, after, move |model| work(model, &mut lock(&parts)))?)
+    }
+}
+
+fn lock(parts: &Mutex<UpdateParts>) -> MutexGuard<'_, UpdateParts> {
+    parts.lock().unwrap_or_else(PoisonError::into_inner)
+}

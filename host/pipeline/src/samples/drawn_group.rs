@@ -1,0 +1,16 @@
+//! A group that is drawn and scored.
+
+use gavel_data::{Group, Member};
+
+/// A group whose samples all have their outcomes.
+pub(crate) struct DrawnGroup {
+    /// The number of its draw in the run.
+    pub(crate) draw: u64,
+    pub(crate) group: Group,
+    /// The greedy response to its task, for algorithms that compare with it.
+    pub(crate) greedy: Option<Member>,
+    /// Why no step trains on it.
+    pub(crate) dropped: Option<&'static str>,
+    /// Whether this rank drew it.
+    pub(crate) is_here: bool,
+}
