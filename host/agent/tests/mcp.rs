@@ -11,7 +11,7 @@ use gavel_agent::{
     Episode, EpisodeLimits, EpisodeProgress, McpSource, McpSpec, Policy, ToolLimits, ToolSet, ToolSource, Tools,
 };
 use gavel_data::{FinishReason, Role, ToolEnding, Trajectory};
-use gavel_limiter::{Limiter, LimiterTable};
+use gavel_endpoint::{Limiter, LimiterTable};
 use gavel_plugin::Sandbox;
 use gavel_text::RenderOptions;
 use serde_json::{Value, json};

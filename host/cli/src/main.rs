@@ -4,7 +4,6 @@
 mod bench;
 mod completions;
 mod component;
-mod datasets;
 mod doctor;
 #[cfg(feature = "train")]
 mod environment;

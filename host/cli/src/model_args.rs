@@ -4,7 +4,6 @@ use crate::plugin_args::bytes;
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use gavel_pipeline::hub;
 use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, device};
 use gavel_rollout::{AsyncEngine, Observer, Reading, RewardModel, RewardModelConfig, load};
 use gavel_runs::check_weights;
@@ -55,7 +54,7 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// The folder of the checkpoint.
     pub fn folder(&self) -> Result<PathBuf> {
-        let folder = hub::model(&self.model)?.into_owned();
+        let folder = gavel_hub::model(&self.model)?.into_owned();
         check_weights(&folder)?;
         Ok(folder)
     }

@@ -3,7 +3,7 @@
 use crate::component::component;
 use anyhow::{Context, Result, anyhow, bail};
 use gavel_data::KnownColumn;
-use gavel_limiter::LimiterTable;
+use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};
 use gavel_scoring::WeightedPlugin;
 use gavel_scoring::chat::ChatEndpoint;

@@ -5,7 +5,6 @@ mod reward_models;
 pub mod source;
 mod summary;
 
-use crate::datasets;
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
 use crate::terminal;
@@ -13,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::partial;
 use gavel_data::{ColumnNames, KnownColumn, OutcomeKind, Sample, SampleOutcome, disk};
-use gavel_limiter::LimiterTable;
+use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::layout;
 use gavel_scoring::chat::ChatEndpoint;
@@ -126,7 +125,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     };
     let reward_models = reward_models::load(args.reward_models, &mut plugins, limits)?;
     let names: ColumnNames = args.columns.into_iter().collect();
-    let data = args.data.as_deref().map(datasets::local).transpose()?;
+    let data = args.data.as_deref().map(gavel_hub::dataset).transpose()?;
     let rows = match (&data, &recording) {
         (Some(data), _) => Source::dataset(data, &names, args.seed)?,
         (None, Some(recording)) => Source::recorded(recording),

@@ -28,6 +28,7 @@ pub mod shown;
 pub mod task;
 mod template_kwargs;
 pub mod tokens;
+mod weight_files;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
 pub use conversation_score::{ConversationScore, StepValue};
@@ -49,3 +50,4 @@ pub use shown::{Shown, ShownLines};
 pub use task::{Reference, Task, TaskError};
 pub use template_kwargs::check_template_kwargs;
 pub use tokens::{KnownTokens, TokenCounts, Tokens};
+pub use weight_files::{WEIGHTS, WeightFiles, WeightFilesError};

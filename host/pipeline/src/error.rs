@@ -1,9 +1,9 @@
 //! Why a run stops.
 
 use crate::config::ConfigError;
-use crate::hub::HubError;
 use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_data::RowError;
+use gavel_hub::HubError;
 use gavel_plugin::{LoadError, TapeError};
 use gavel_policy::PolicyError;
 use gavel_rollout::RolloutError;

@@ -5,7 +5,6 @@ mod commands;
 pub mod config;
 mod episode_kind;
 mod error;
-pub mod hub;
 mod memory;
 mod metrics;
 mod preference;

@@ -10,7 +10,7 @@ use crate::outside_waits::{OpenRequest, OutsideWaits};
 use crate::pauses::Pauses;
 use crate::request_budget::{RequestBudget, TooManyRequests};
 use crate::time_budget::thread_time;
-use gavel_limiter::{Asker, Limiter, Turn};
+use gavel_endpoint::{Asker, Limiter, Turn};
 use std::sync::Arc;
 
 /// The meter of one call. Clones share their state.

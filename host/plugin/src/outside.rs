@@ -3,7 +3,7 @@
 use crate::chat::Endpoints;
 use crate::exec::Programs;
 use bytes::Bytes;
-use gavel_limiter::Limiter;
+use gavel_endpoint::Limiter;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

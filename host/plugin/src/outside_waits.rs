@@ -1,6 +1,6 @@
 //! The requests that a call waits for, for display.
 
-use gavel_limiter::{Asker, Limiter, Turn};
+use gavel_endpoint::{Asker, Limiter, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::spec::ProgramSpec;
 use crate::tape::Tape;
 use crate::ticking_engines::TickingEngines;
-use gavel_limiter::Limiter;
+use gavel_endpoint::Limiter;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

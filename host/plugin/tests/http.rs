@@ -5,7 +5,7 @@ mod common;
 
 use common::{Sampled, guest, sample, sandbox};
 use gavel_data::{Budget, Outcome};
-use gavel_limiter::{Limiter, LimiterTable};
+use gavel_endpoint::{Limiter, LimiterTable};
 use gavel_plugin::{Grants, HttpServers, Limits, LoadError, Plugin, PluginSpec, Sandbox, Tape};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};

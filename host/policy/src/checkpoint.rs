@@ -9,18 +9,14 @@ use crate::memory::Footprint;
 use crate::model::Model;
 use crate::model_folder::ModelFolder;
 use crate::tensor_file::{self, TensorFile, io, stored_type};
-use gavel_data::files::read_regular_text;
+use gavel_data::{WEIGHTS, WeightFiles};
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
-const WEIGHTS: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
 const EMBEDDING: &str = "model.embed_tokens.weight";
 const HEAD: &str = "lm_head.weight";
-/// The most bytes of an index: it has a line for each tensor.
-const INDEX_BYTES: u64 = 256 << 20;
 /// How many bytes the files may have less than the weights, so that memory is taken before the missing tensors are
 /// named.
 const MISSING_BYTES: u64 = 1 << 30;
@@ -101,7 +97,7 @@ impl Model {
     fn load_weights(dir: &Path, config: ModelConfig, kind: Kind, device: Device) -> Result<Self> {
         let stored = ModelConfig::load(dir)?;
         let files = WeightFiles::find(dir)?;
-        files.could_have(&stored, dir)?;
+        could_have(&files, &stored, dir)?;
         let model = Self::zeros(config, kind, device)?;
         let mut missing: BTreeMap<String, Tensor> = model.named_weights()?.into_iter().collect();
         for path in &files.all {
@@ -169,65 +165,20 @@ pub fn stored_kind(dir: &Path) -> Result<Kind> {
     }
 }
 
-/// The files that hold the weights of the checkpoint in the folder `dir`, whether or not they exist:
-/// `model.safetensors`, or the shards in `model.safetensors.index.json`.
-///
-/// # Errors
-/// The index cannot be read as one.
-pub fn weight_files(dir: &Path) -> Result<BTreeSet<PathBuf>> {
-    Ok(WeightFiles::find(dir)?.all)
-}
-
-/// The files that hold the weights.
-struct WeightFiles {
-    all: BTreeSet<PathBuf>,
-    /// The file of each tensor according to the index; empty without an index.
-    places: BTreeMap<String, PathBuf>,
-    /// The only file, or the index.
-    first: PathBuf,
-}
-
-impl WeightFiles {
-    fn find(dir: &Path) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Index {
-            weight_map: BTreeMap<String, String>,
-        }
-        let (single, index) = (dir.join(WEIGHTS), dir.join(INDEX));
-        if single.exists() || !index.exists() {
-            return Ok(Self { all: BTreeSet::from([single.clone()]), places: BTreeMap::new(), first: single });
-        }
-        let text = read_regular_text(&index, INDEX_BYTES).map_err(io("read", &index))?;
-        let wrong = |what: String| PolicyError::Checkpoint { path: index.clone(), what };
-        let parsed: Index = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let place = |(tensor, shard): (String, String)| match Path::new(&shard).file_name() {
-            Some(file) if file == shard.as_str() => Ok((tensor, dir.join(&shard))),
-            _ => Err(wrong(format!("shard {shard:?} is not the name of a file beside it"))),
-        };
-        let places = parsed.weight_map.into_iter().map(place).collect::<Result<BTreeMap<_, _>>>()?;
-        Ok(Self { all: places.values().cloned().collect(), places, first: index })
-    }
-
-    /// Checks that the files in `dir` are not far too small for the weights of `config`, whose memory is taken before
-    /// they are read. Single tensors that are missing are found by name afterwards.
-    fn could_have(&self, config: &ModelConfig, dir: &Path) -> Result<()> {
-        let sizes = self.all.iter().filter_map(|file| Some(file.metadata().ok()?.len()));
-        let found = sizes.fold(0, u64::saturating_add);
-        let needed = Footprint::new(config, Kind::Half, Device::Cpu).weights();
-        match needed > found.saturating_add(MISSING_BYTES) {
-            false => Ok(()),
-            true => Err(PolicyError::Checkpoint {
-                path: dir.join(config::FILE),
-                what: format!(
-                    "a model of these sizes has {needed} bytes or more, and the files of its weights have {found}"
-                ),
-            }),
-        }
-    }
-
-    /// The file that has the tensor, or the index that should name it.
-    fn of(&self, tensor: &str) -> &Path {
-        self.places.get(tensor).unwrap_or(&self.first)
+/// Checks that the files in `dir` are not far too small for the weights of `config`, whose memory is taken before
+/// they are read. Single tensors that are missing are found by name afterwards.
+fn could_have(files: &WeightFiles, config: &ModelConfig, dir: &Path) -> Result<()> {
+    let sizes = files.all.iter().filter_map(|file| Some(file.metadata().ok()?.len()));
+    let found = sizes.fold(0, u64::saturating_add);
+    let needed = Footprint::new(config, Kind::Half, Device::Cpu).weights();
+    match needed > found.saturating_add(MISSING_BYTES) {
+        false => Ok(()),
+        true => Err(PolicyError::Checkpoint {
+            path: dir.join(config::FILE),
+            what: format!(
+                "a model of these sizes has {needed} bytes or more, and the files of its weights have {found}"
+            ),
+        }),
     }
 }
 

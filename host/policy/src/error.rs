@@ -1,6 +1,7 @@
 //! What can go wrong with a model.
 
 use crate::out_of_memory::{Phase, explain, recognise};
+use gavel_data::WeightFilesError;
 use std::path::PathBuf;
 
 /// A failure of the policy.
@@ -68,6 +69,15 @@ impl PolicyError {
         match self {
             Self::OutOfMemory { phase, what } => Self::OutOfMemory { phase: phase.or(Some(now)), what },
             other => other,
+        }
+    }
+}
+
+impl From<WeightFilesError> for PolicyError {
+    fn from(error: WeightFilesError) -> Self {
+        match error {
+            WeightFilesError::Read { path, source } => Self::Io { action: "read", path, source },
+            WeightFilesError::Wrong { path, what } => Self::Checkpoint { path, what },
         }
     }
 }

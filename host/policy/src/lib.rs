@@ -39,7 +39,7 @@ mod training_pass;
 mod wide_logits;
 
 pub use architecture::Architecture;
-pub use checkpoint::{stored_kind, weight_files};
+pub use checkpoint::stored_kind;
 pub use config::{Head, ModelConfig, RopeScaling};
 pub use dtype::Dtype;
 pub use engine::{Drawn, Engine, EngineConfig, EngineStep, Finished, Request};

@@ -1,7 +1,7 @@
 //! Errors of a scorer.
 
 use crate::chat::ChatEndpointError;
-use gavel_limiter::LimiterError;
+use gavel_endpoint::LimiterError;
 use gavel_plugin::LoadError;
 
 /// Why a scorer cannot start.

@@ -1,6 +1,6 @@
 //! What was asked outside: requests to endpoints, their waits, and answers from caches.
 
-use gavel_limiter::Waits;
+use gavel_endpoint::Waits;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use crate::judge::Judge;
 use gavel_data::{Evaluation, SampleInput};
-use gavel_limiter::{Asker, group_number};
+use gavel_endpoint::{Asker, group_number};
 use gavel_plugin::OutsideWaits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

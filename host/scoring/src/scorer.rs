@@ -12,7 +12,7 @@ use crate::round::Round;
 use crate::stand_in::stand_in;
 use crate::unfinished::unfinished;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
-use gavel_limiter::{Limiter, LimiterTable};
+use gavel_endpoint::{Limiter, LimiterTable};
 use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, RewardModel, Sandbox, SandboxConfig, Tape, exports};
 use gavel_runs::Spent;
 use std::collections::BTreeMap;

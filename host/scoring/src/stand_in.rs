@@ -2,7 +2,7 @@
 
 use futures::future::{BoxFuture, ready};
 use gavel_data::{ConversationScore, Message};
-use gavel_limiter::Limiter;
+use gavel_endpoint::Limiter;
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grants, RewardModel, Sandbox};
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -9,10 +9,11 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "gavel-data",
     "gavel-runs",
-    "gavel-limiter",
+    "gavel-endpoint",
+    "gavel-hub",
     "gavel-plugin",
     "gavel-scoring",
     "gavel-text",

@@ -3,7 +3,8 @@
 use super::error::McpError;
 use super::spec::{McpSource, McpSpec};
 use super::stdio::Process;
-use gavel_plugin::{Environment, tls_client_config};
+use gavel_endpoint::tls_client_config;
+use gavel_plugin::Environment;
 use reqwest::redirect::Policy;
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService};

@@ -1,6 +1,7 @@
 //! Why an MCP server cannot be used.
 
-use gavel_plugin::{GrantError, NoRootCertificates};
+use gavel_endpoint::NoRootCertificates;
+use gavel_plugin::GrantError;
 use std::time::Duration;
 
 /// Why an MCP server cannot be used. Every error names the tool.

@@ -9,7 +9,7 @@ use crate::tool_failure::CallResult;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{Budget, ToolEnding};
-use gavel_limiter::Limiter;
+use gavel_endpoint::Limiter;
 use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
 use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject, PaginatedRequestParams, Tool};
 use rmcp::service::ServiceError;

@@ -2,7 +2,6 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
-use crate::datasets;
 use crate::table;
 use crate::terminal::{self, outln};
 use anyhow::Result;
@@ -41,7 +40,7 @@ pub struct BenchArgs {
 
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
-    let data = PluginData::read(&datasets::local(&subject.data(args.data)?)?, ROWS)?;
+    let data = PluginData::read(&gavel_hub::dataset(&subject.data(args.data)?)?, ROWS)?;
     subject.build()?;
     let measured = bench(&subject.spec, &subject.programs(), &data, Duration::from_secs(args.seconds));
     let report = measured.map_err(|error| subject.explain(error))?;

@@ -2,7 +2,6 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
-use crate::datasets;
 use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
@@ -40,7 +39,7 @@ pub struct CheckArgs {
 
 pub fn run(args: CheckArgs) -> Result<ExitCode> {
     let subject = Subject::open(&args.path, args.params.as_deref())?;
-    let data = PluginData::read(&datasets::local(&subject.data(args.data)?)?, ROWS)?;
+    let data = PluginData::read(&gavel_hub::dataset(&subject.data(args.data)?)?, ROWS)?;
     subject.build()?;
     let checked = check(&subject.harness()?, &subject.spec, &subject.table.chat, &data);
     let report = checked.map_err(|error| subject.explain(error))?;

@@ -2,7 +2,6 @@
 
 use super::subject::Subject;
 use super::test::{mib, ms};
-use crate::datasets;
 use crate::plugin_args;
 use crate::replay::print;
 use crate::score::source::Source;
@@ -53,7 +52,7 @@ pub fn run(args: DiffArgs) -> Result<ExitCode> {
         );
     }
     let names: ColumnNames = args.columns.iter().cloned().collect();
-    let data = datasets::local(&args.data)?;
+    let data = gavel_hub::dataset(&args.data)?;
     let rows = Source::dataset(&data, &names, 0)?;
     old.build()?;
     new.build()?;

@@ -1,6 +1,5 @@
 //! The golden cases of a new plugin, from the first rows of a dataset.
 
-use crate::datasets;
 use anyhow::{Context, Result, bail};
 use gavel_data::{Columns, DatasetReader, Json, Task};
 use gavel_scoring::has_completion;
@@ -25,7 +24,7 @@ pub struct FirstCases {
 
 /// A case of each of the first rows of `data`: its own response, or its ground truth as a right one.
 pub fn first_cases(data: &Path) -> Result<FirstCases> {
-    let files = datasets::local(data)?;
+    let files = gavel_hub::dataset(data)?;
     let (mut text, mut problems) = (String::new(), Vec::new());
     let mut count = 0;
     for row in DatasetReader::open(&files)?.take(ROWS) {

@@ -1,7 +1,6 @@
 //! Tables of `[train]` that belong to some algorithms only.
 
 use super::error::ConfigError;
-use crate::hub;
 use gavel_train::Scale;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -60,7 +59,7 @@ impl ReferenceTable {
     /// Replaces the name of a model on the hub by its local folder.
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
-            let found = hub::model(path);
+            let found = gavel_hub::model(path);
             *path = found.map_err(|error| ConfigError::Invalid(format!("train.reference.path: {error}")))?.into_owned();
         }
         Ok(())

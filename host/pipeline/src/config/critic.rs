@@ -1,7 +1,6 @@
 //! `[train.critic]`: the model of `gae` that says before each token which return it expects.
 
 use super::error::ConfigError;
-use crate::hub;
 use gavel_policy::{Dtype, LoraConfig};
 use gavel_train::{OptimizerConfig, Schedule, ScheduleConfig, ScheduleKind, ValueLossConfig};
 use serde::{Deserialize, Serialize};
@@ -128,7 +127,7 @@ impl CriticTable {
     /// Replaces the name of a model on the hub by its local folder.
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
-            let found = hub::model(path);
+            let found = gavel_hub::model(path);
             *path = found.map_err(|error| ConfigError::Invalid(format!("train.critic.path: {error}")))?.into_owned();
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use super::dataset::Dataset;
 use super::error::ConfigError;
-use crate::hub;
 use gavel_data::ColumnNames;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
@@ -91,7 +90,7 @@ impl Datasets {
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         for table in &mut self.0 {
             if let Dataset::File(path) = &mut table.path {
-                *path = hub::dataset(path)?.into_owned();
+                *path = gavel_hub::dataset(path)?.into_owned();
             }
         }
         Ok(())

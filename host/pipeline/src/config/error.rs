@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration.
 
-use crate::hub::HubError;
+use gavel_hub::HubError;
 use gavel_plugin::ZeroLimit;
 use gavel_runs::ConfigFileError;
 use std::fmt::Display;

@@ -1,9 +1,8 @@
 //! `[[reward]]`: a plugin and how much it counts.
 
 use super::error::ConfigError;
-use gavel_limiter::OnEndpointDown;
+use gavel_endpoint::{BaseUrls, OnEndpointDown};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
-use gavel_scoring::chat::BaseUrls;
 use gavel_scoring::{Condition, SourcePattern, WeightedPlugin, When};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;

@@ -1,8 +1,7 @@
 //! The keys of `[reward_model.NAME]` for a model at a server.
 
 use gavel_data::check_template_kwargs;
-use gavel_limiter::OnEndpointDown;
-use gavel_scoring::chat::BaseUrls;
+use gavel_endpoint::{BaseUrls, OnEndpointDown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;

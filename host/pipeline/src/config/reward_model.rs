@@ -4,12 +4,10 @@ use super::error::ConfigError;
 use super::reward::RewardTable;
 use super::reward_endpoint::{RewardEndpointConfig, RewardProtocol};
 use super::reward_steps::StepsTable;
-use crate::hub;
 use gavel_data::check_template_kwargs;
-use gavel_limiter::OnEndpointDown;
+use gavel_endpoint::{BaseUrls, OnEndpointDown};
 use gavel_policy::Dtype;
 use gavel_rollout::{Reading, RewardModelConfig};
-use gavel_scoring::chat::BaseUrls;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -258,7 +256,7 @@ impl RewardModelTable {
     /// There is no such model, or it cannot be downloaded.
     pub fn find_on_hub(&mut self, name: &str) -> Result<(), ConfigError> {
         let Some(path) = &self.path else { return Ok(()) };
-        let found = hub::model(path);
+        let found = gavel_hub::model(path);
         let found = found.map_err(|error| ConfigError::Invalid(format!("reward_model.{name}.path: {error}")))?;
         self.path = Some(found.into_owned());
         Ok(())

@@ -11,7 +11,7 @@ use super::reward_model::RewardModelTable;
 use super::schedule::ScheduleTable;
 use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use super::train_table::TrainTable;
-use gavel_limiter::LimiterTable;
+use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Grants, LimitsTable};
 use gavel_policy::Dtype;
 use gavel_scoring::ExecTable;

@@ -4,7 +4,6 @@ use super::checks::{at_least_one, bytes};
 use super::datasets::Datasets;
 use super::error::ConfigError;
 use super::loading::LoadingTable;
-use crate::hub;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::SandboxConfig;
@@ -75,7 +74,7 @@ impl ModelTable {
     /// Replaces the name of a model on the hub by its local folder.
     pub(crate) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
-            let found = hub::model(path);
+            let found = gavel_hub::model(path);
             *path = found.map_err(|error| ConfigError::Invalid(format!("model.path: {error}")))?.into_owned();
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Why a grant cannot be given.
 
-use crate::tls::NoRootCertificates;
+use gavel_endpoint::NoRootCertificates;
 use std::path::PathBuf;
 
 /// A grant that is written wrongly, or names something that does not exist. The

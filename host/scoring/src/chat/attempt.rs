@@ -3,11 +3,9 @@
 use super::body::Sending;
 use super::endpoint::ChatEndpoint;
 use super::error::ChatEndpointError;
-use super::key::Key;
-use super::retry::may_help;
 use bytes::Bytes;
-use gavel_limiter::Reported;
-use gavel_plugin::{CallMeter, ChatBody, ChatError, JsonPieces, NoMemory, tls_client_config};
+use gavel_endpoint::{Key, Reported, excerpt, may_help, reason, tls_client_config};
+use gavel_plugin::{CallMeter, ChatBody, ChatError, JsonPieces};
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
@@ -19,33 +17,7 @@ const BODY_BYTES: usize = 16 << 20;
 const TOLD_BYTES: usize = 500;
 
 /// A failed attempt.
-pub(super) struct Failed {
-    pub(super) error: ChatError,
-    /// The shortest wait before another attempt; `None` if another attempt cannot help.
-    pub(super) again: Option<Duration>,
-    /// Whether the server failed, and not the request.
-    pub(super) is_of_server: bool,
-    /// Whether the server does not take the request as it is, perhaps for one of its fields.
-    pub(super) is_bad_request: bool,
-}
-
-impl From<ChatError> for Failed {
-    fn from(error: ChatError) -> Self {
-        Self { error, again: None, is_of_server: false, is_bad_request: false }
-    }
-}
-
-impl From<NoMemory> for Failed {
-    fn from(error: NoMemory) -> Self {
-        ChatError::from(error).into()
-    }
-}
-
-impl From<Failed> for ChatError {
-    fn from(failed: Failed) -> Self {
-        failed.error
-    }
-}
+pub(super) type Failed = gavel_endpoint::Failed<ChatError>;
 
 /// Sends requests to servers. It has no `Debug`: its headers hold the key.
 pub(super) struct Sender {
@@ -128,12 +100,12 @@ impl Sender {
     ) -> Result<ChatBody, Failed> {
         let status = response.status();
         let most = if status.is_success() { BODY_BYTES } else { TOLD_BYTES };
-        let mut held = meter.hold(0)?;
+        let mut held = meter.hold(0).map_err(ChatError::from)?;
         let mut bytes = Vec::new();
         while bytes.len() <= most
             && let Some(chunk) = response.chunk().await.map_err(|error| self.lost(url, &error))?
         {
-            held.grow(chunk.len())?;
+            held.grow(chunk.len()).map_err(ChatError::from)?;
             bytes.extend_from_slice(&chunk);
         }
         if let Some(key) = &self.key {
@@ -165,23 +137,4 @@ impl Sender {
         let is_bad_request = matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY);
         Err(Failed { is_bad_request, ..error.into() })
     }
-}
-
-/// The innermost cause of a failed request, which explains the failure.
-pub fn reason(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "no answer in time".into();
-    }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
-}
-
-/// The beginning of an answer in one line.
-pub fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TOLD_BYTES)]);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if bytes.len() > TOLD_BYTES { format!("{line}…") } else { line }
 }

@@ -4,19 +4,16 @@ use super::attempt::{Answered, Failed, Sender};
 use super::cache::AnswerCache;
 use super::endpoint::{ChatEndpoint, RESERVED};
 use super::error::ChatEndpointError;
-use super::retry::{Attempts, NoAttempt};
 use super::spending::Spending;
 use super::usage::{Expectation, TokenCost, Usage};
 use crate::outside_use::EndpointUse;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_limiter::{Limiter, OnEndpointDown, Servers, Turn};
+use gavel_endpoint::{Down, Limiter, OnEndpointDown, Request, Servers, Turn, ask};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, Sandbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use tokio::time::timeout;
 
 /// An endpoint.
 pub(super) struct Client {
@@ -101,40 +98,21 @@ impl Client {
         self.sender.unavailable(what)
     }
 
-    /// Sends a request once, and records its cost.
-    async fn attempt(
-        &self,
-        url: &str,
-        body: &JsonPieces,
-        expected: &TokenCost,
-        meter: &CallMeter,
-        turn: &mut Turn,
-    ) -> Result<ChatBody, Failed> {
-        let Answered { answer, reported } = self.sender.send(url, body, meter).await;
-        turn.report(reported.at_most(self.endpoint.deadline));
-        let answer = answer?;
-        let cost = meter.work(|| Usage::of(answer.json())).or_estimated(expected.prompt, answer.json());
-        turn.spend(cost.total());
-        self.expectation.learn(&cost);
-        self.spending.add(&meter.asker().plugin, &cost, self.endpoint.price.as_ref());
-        Ok(answer)
-    }
-
     /// Sends a request. An endpoint that refuses its JSON schema gets it, and later ones, without.
     pub(super) async fn ask(&self, mut request: ChatRequest, meter: &CallMeter) -> Result<ChatBody, ChatError> {
         let has_schema = request.options.get(FORMAT).is_some_and(|format| format["type"] == "json_schema");
         if !has_schema {
-            return Ok(self.ask_as_it_is(&request, meter).await?);
+            return self.ask_as_it_is(&request, meter).await.map_err(|failed| failed.error);
         }
         let mut refusal = None;
         if !self.refuses_schema.load(Ordering::Relaxed) {
             match self.ask_as_it_is(&request, meter).await {
                 Err(Failed { error, is_bad_request: true, .. }) => refusal = Some(error),
-                other => return Ok(other?),
+                other => return other.map_err(|failed| failed.error),
             }
         }
         request.options.remove(FORMAT);
-        let answer = self.ask_as_it_is(&request, meter).await?;
+        let answer = self.ask_as_it_is(&request, meter).await.map_err(|failed| failed.error)?;
         if let Some(error) = refusal
             && !self.refuses_schema.swap(true, Ordering::Relaxed)
         {
@@ -157,7 +135,7 @@ impl Client {
         // Another call may be sending the same request.
         let _asking = meter.uncharged(turn.lock()).await;
         if let Some(json) = cache.get(&key) {
-            let held = meter.hold(json.len())?;
+            let held = meter.hold(json.len()).map_err(ChatError::from)?;
             if let Ok(answer) = meter.work(|| ChatBody::parse(json, held)) {
                 return Ok(answer);
             }
@@ -174,7 +152,7 @@ impl Client {
         expected: &TokenCost,
         meter: &CallMeter,
     ) -> Result<ChatBody, ChatError> {
-        Ok(self.try_servers(body, expected, meter).await?)
+        self.try_servers(body, expected, meter).await.map_err(|failed| failed.error)
     }
 
     async fn try_servers(
@@ -183,41 +161,8 @@ impl Client {
         expected: &TokenCost,
         meter: &CallMeter,
     ) -> Result<ChatBody, Failed> {
-        // Waits for turns and for the endpoint do not count.
-        let all = || Attempts::new(self.endpoint.retries, self.endpoint.deadline);
-        let mut attempts = all();
-        loop {
-            let waited = match self.servers.down() {
-                Some(_) => meter.uncharged(self.servers.until_up()).await,
-                None => Ok(false),
-            };
-            if waited.map_err(|down| self.unavailable(&down.to_string()))? {
-                attempts = all();
-            }
-            let mut turn = meter.turn(&self.limiter, expected.total()).await;
-            // The endpoint may have gone down meanwhile.
-            let Ok(server) = self.servers.choose() else { continue };
-            let (start, url) = (Instant::now(), &self.urls[server.number]);
-            let answer = timeout(attempts.left(), self.attempt(url, body, expected, meter, &mut turn)).await;
-            drop(turn);
-            let answer = answer.unwrap_or_else(|_| Err(Failed { is_of_server: true, ..self.too_late(url).into() }));
-            match &answer {
-                Err(Failed { error, is_of_server: true, .. }) => server.failed(error),
-                _ => server.answered(),
-            }
-            let failed = match answer {
-                Ok(body) => return Ok(body),
-                Err(failed) => failed,
-            };
-            if failed.is_of_server && self.servers.hold_requests() {
-                continue;
-            }
-            match attempts.pause(&failed.error, failed.again, start.elapsed()).await {
-                Ok(()) => {}
-                Err(NoAttempt::Last) => return Err(failed),
-                Err(NoAttempt::TooLate) => return Err(self.too_late(url).into()),
-            }
-        }
+        let request = Sent { client: self, body, expected, meter };
+        ask(&self.servers, &self.urls, self.endpoint.retries, self.endpoint.deadline, &request).await
     }
 
     /// Why the run must stop: the endpoint is down, and the run cannot continue without it.
@@ -233,11 +178,6 @@ impl Client {
         let waits = self.endpoint.limit.is_none().then(|| self.limiter.take_waits());
         (self.sender.name.clone(), EndpointUse { waits, hits, misses })
     }
-
-    fn too_late(&self, url: &str) -> ChatError {
-        let seconds = self.endpoint.deadline.as_secs_f64();
-        self.unavailable(&format!("{url}: no answer in {seconds} s, with all attempts"))
-    }
 }
 
 impl ChatModel for Client {
@@ -247,5 +187,52 @@ impl ChatModel for Client {
         meter: CallMeter,
     ) -> BoxFuture<'static, Result<ChatBody, ChatError>> {
         async move { self.ask(request, &meter).await }.boxed()
+    }
+}
+
+/// A request that will cost about `expected`, as it is sent.
+struct Sent<'a> {
+    client: &'a Client,
+    body: &'a JsonPieces,
+    expected: &'a TokenCost,
+    meter: &'a CallMeter,
+}
+
+impl Request for Sent<'_> {
+    type Answer = ChatBody;
+    type Error = ChatError;
+    type Turn = Turn;
+
+    async fn turn(&self) -> Turn {
+        self.meter.turn(&self.client.limiter, self.expected.total()).await
+    }
+
+    /// Sends the request once, and records its cost.
+    async fn attempt(&self, url: &str, turn: &mut Turn) -> Result<ChatBody, Failed> {
+        let Self { client, body, expected, meter } = self;
+        let Answered { answer, reported } = client.sender.send(url, body, meter).await;
+        turn.report(reported.at_most(client.endpoint.deadline));
+        let answer = answer?;
+        let cost = meter.work(|| Usage::of(answer.json())).or_estimated(expected.prompt, answer.json());
+        turn.spend(cost.total());
+        client.expectation.learn(&cost);
+        client.spending.add(&meter.asker().plugin, &cost, client.endpoint.price.as_ref());
+        Ok(answer)
+    }
+
+    async fn until_up(&self, servers: &Servers) -> Result<bool, Down> {
+        match servers.down() {
+            Some(_) => self.meter.uncharged(servers.until_up()).await,
+            None => Ok(false),
+        }
+    }
+
+    fn down(&self, down: &Down) -> ChatError {
+        self.client.unavailable(&down.to_string())
+    }
+
+    fn too_late(&self, url: &str) -> ChatError {
+        let seconds = self.client.endpoint.deadline.as_secs_f64();
+        self.client.unavailable(&format!("{url}: no answer in {seconds} s, with all attempts"))
     }
 }

@@ -1,9 +1,8 @@
 //! The configuration of an endpoint.
 
-use super::base_urls::BaseUrls;
 use super::cache::CacheTable;
 use super::spending::Price;
-use gavel_limiter::{LimiterTable, OnEndpointDown};
+use gavel_endpoint::{BaseUrls, LimiterTable, OnEndpointDown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::{NonZeroU64, NonZeroUsize};

@@ -1,7 +1,6 @@
 //! Why an endpoint cannot be used.
 
-use gavel_limiter::LimiterError;
-use gavel_plugin::NoRootCertificates;
+use gavel_endpoint::{LimiterError, NoRootCertificates};
 use std::io;
 use std::path::PathBuf;
 

@@ -2,29 +2,21 @@
 //! plugins ask.
 
 mod attempt;
-mod base_urls;
 mod body;
 mod cache;
 mod client;
 mod completion;
 mod endpoint;
 mod error;
-mod key;
 mod prompt_logprobs;
-mod retry;
 mod spending;
 mod usage;
 
-pub use attempt::{excerpt, reason};
-pub use base_urls::BaseUrls;
 pub use cache::CacheTable;
 pub use completion::{ChatClient, ChatCompletion};
 pub use endpoint::ChatEndpoint;
 pub use error::ChatEndpointError;
-pub use gavel_limiter::retry_after;
-pub use key::Key;
 pub use prompt_logprobs::{LogprobClient, TokenLogprob};
-pub use retry::{Attempts, NoAttempt, may_help};
 pub use spending::Price;
 
 use crate::outside_use::EndpointUse;

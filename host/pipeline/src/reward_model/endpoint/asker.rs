@@ -3,14 +3,12 @@
 use super::super::wrong::Wrong;
 use crate::config::RewardEndpointConfig;
 use futures::future::join_all;
-use gavel_limiter::Servers;
-use gavel_plugin::{ChatError, tls_client_config};
-use gavel_scoring::chat::{Attempts, Key, NoAttempt, excerpt, may_help, reason, retry_after};
+use gavel_endpoint::{Down, Key, Request, Servers, ask, excerpt, may_help, reason, retry_after, tls_client_config};
+use gavel_plugin::ChatError;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
 
 /// The most bytes of an answer that are read.
 const BODY_BYTES: usize = 1 << 20;
@@ -27,13 +25,7 @@ pub(super) struct Asker {
 }
 
 /// A failed attempt.
-pub(super) struct Failed {
-    pub(super) error: ChatError,
-    /// The shortest pause before another attempt; `None` where another attempt cannot help.
-    again: Option<Duration>,
-    /// Whether the server failed, and not the request.
-    pub(super) is_of_server: bool,
-}
+pub(super) type Failed = gavel_endpoint::Failed<ChatError>;
 
 /// The place of a request among those that are asked at once.
 pub(super) struct Place<'a>(#[expect(dead_code, reason = "it is held")] SemaphorePermit<'a>);
@@ -89,56 +81,28 @@ impl Asker {
     }
 
     /// What `read` makes of the answer of one of the servers. `place` is held until then.
-    pub(super) async fn ask<T>(
+    pub(super) async fn ask<T: Send>(
         &self,
         place: Place<'_>,
         body: &[u8],
-        read: impl Fn(&[u8]) -> Result<T, String>,
+        read: impl Fn(&[u8]) -> Result<T, String> + Sync,
     ) -> Result<T, ChatError> {
         let _place = place;
-        // Waits for the servers do not count.
-        let all = || Attempts::new(self.config.retries, self.config.deadline);
-        let mut attempts = all();
-        loop {
-            if self.servers.until_up().await.map_err(|down| self.unavailable(&down.to_string()))? {
-                attempts = all();
-            }
-            // They may have gone down meanwhile.
-            let Ok(server) = self.servers.choose() else { continue };
-            let (start, url) = (Instant::now(), &self.urls[server.number]);
-            let answer = timeout(attempts.left(), self.attempt(url, body, &read)).await;
-            let answer = answer.unwrap_or_else(|_| {
-                Err(Failed { error: self.unavailable(&self.too_late()), again: None, is_of_server: true })
-            });
-            match &answer {
-                Err(Failed { error, is_of_server: true, .. }) => server.failed(error),
-                _ => server.answered(),
-            }
-            let failed = match answer {
-                Ok(read) => return Ok(read),
-                Err(failed) => failed,
-            };
-            if failed.is_of_server && self.servers.hold_requests() {
-                continue;
-            }
-            match attempts.pause(&failed.error, failed.again, start.elapsed()).await {
-                Ok(()) => {}
-                Err(NoAttempt::Last) => return Err(failed.error),
-                Err(NoAttempt::TooLate) => return Err(self.unavailable(&self.too_late())),
-            }
-        }
+        let sent = Sent { asker: self, body, read };
+        let answer = ask(&self.servers, &self.urls, self.config.retries, self.config.deadline, &sent).await;
+        answer.map_err(|failed| failed.error)
     }
 
     /// Sends a request once.
     async fn attempt<T>(&self, url: &str, body: &[u8], read: impl Fn(&[u8]) -> Result<T, String>) -> Result<T, Failed> {
         let unavailable = |what: &str| ChatError::Unavailable(format!("{url}: {what}"));
         let lost = |error: reqwest::Error| Failed {
-            error: unavailable(&reason(&error)),
             again: Some(Duration::ZERO),
             is_of_server: true,
+            ..unavailable(&reason(&error)).into()
         };
         // An answer that cannot be read is not the end of its server: it may be of this request alone.
-        let broken = |what: &str| Failed { error: unavailable(what), again: None, is_of_server: false };
+        let broken = |what: &str| Failed::from(unavailable(what));
         let request = self.http.post(url).header("content-type", "application/json").body(body.to_vec());
         let mut response = request.send().await.map_err(lost)?;
         let (status, after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
@@ -160,19 +124,48 @@ impl Asker {
         let what = format!("it answered {status}: {}", excerpt(&bytes));
         Err(match may_help(status) {
             true => Failed {
-                error: unavailable(&what),
                 again: Some(after.unwrap_or_default()),
                 is_of_server: status.is_server_error(),
+                ..unavailable(&what).into()
             },
-            false => Failed { error: ChatError::Refused(format!("{url}: {what}")), again: None, is_of_server: false },
+            false => ChatError::Refused(format!("{url}: {what}")).into(),
         })
-    }
-
-    fn too_late(&self) -> String {
-        format!("no answer in {} s, with all attempts", self.config.deadline.as_secs_f64())
     }
 
     fn unavailable(&self, what: &str) -> ChatError {
         ChatError::Unavailable(format!("{}: {what}", self.urls.join(", ")))
+    }
+}
+
+/// A request as it is sent, and what is made of its answer.
+struct Sent<'a, R> {
+    asker: &'a Asker,
+    body: &'a [u8],
+    read: R,
+}
+
+impl<T: Send, R: Fn(&[u8]) -> Result<T, String> + Sync> Request for Sent<'_, R> {
+    type Answer = T;
+    type Error = ChatError;
+    /// A place is held for all attempts.
+    type Turn = ();
+
+    async fn turn(&self) {}
+
+    async fn attempt(&self, url: &str, (): &mut ()) -> Result<T, Failed> {
+        self.asker.attempt(url, self.body, &self.read).await
+    }
+
+    async fn until_up(&self, servers: &Servers) -> Result<bool, Down> {
+        servers.until_up().await
+    }
+
+    fn down(&self, down: &Down) -> ChatError {
+        self.asker.unavailable(&down.to_string())
+    }
+
+    fn too_late(&self, _: &str) -> ChatError {
+        let seconds = self.asker.config.deadline.as_secs_f64();
+        self.asker.unavailable(&format!("no answer in {seconds} s, with all attempts"))
     }
 }

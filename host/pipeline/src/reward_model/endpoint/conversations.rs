@@ -3,8 +3,8 @@
 use super::super::wrong::Wrong;
 use crate::config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
 use gavel_data::Message;
+use gavel_endpoint::excerpt;
 use gavel_plugin::ChatError;
-use gavel_scoring::chat::excerpt;
 use gavel_text::{ChatTemplate, RenderOptions};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

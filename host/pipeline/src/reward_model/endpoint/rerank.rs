@@ -3,8 +3,8 @@
 
 use super::asker::{Asker, Place};
 use gavel_data::{ContentPart, Message, Role};
+use gavel_endpoint::excerpt;
 use gavel_plugin::ChatError;
-use gavel_scoring::chat::excerpt;
 use serde::Deserialize;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;

@@ -8,9 +8,9 @@ use super::servers::ServerPool;
 use super::target::Target;
 use crate::grant::error::GrantError;
 use crate::outside::HttpResponder;
-use crate::tls::tls_client_config;
+use gavel_endpoint::tls_client_config;
 #[cfg(test)]
-use crate::tls::trusting;
+use gavel_endpoint::trusting;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;

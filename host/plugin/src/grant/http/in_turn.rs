@@ -5,7 +5,7 @@ use super::charged::Connection;
 use super::send::{self, Failure};
 use super::target::Target;
 use crate::call_meter::CallMeter;
-use gavel_limiter::{ChosenServer, Reported, Turn};
+use gavel_endpoint::{ChosenServer, Reported, Turn};
 use http::{Request, Response};
 use std::time::{Duration, SystemTime};
 use wasmtime_wasi_http::{RequestOptions, WasiBody};

@@ -3,7 +3,7 @@
 use crate::call_meter::CallMeter;
 use crate::grant::error::GrantError;
 use crate::outside::Outside;
-use gavel_limiter::{Limiter, Turn};
+use gavel_endpoint::{Limiter, Turn};
 
 /// The limiter that a plugin's requests to servers wait for.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use super::target::Target;
 use crate::call_meter::CallMeter;
 use crate::grant::error::GrantError;
-use gavel_limiter::{ChosenServer, OnEndpointDown, Servers};
+use gavel_endpoint::{ChosenServer, OnEndpointDown, Servers};
 use http::header::HOST;
 use http::{HeaderValue, Request, Uri};
 use serde::{Deserialize, Serialize};

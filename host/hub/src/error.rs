@@ -1,7 +1,8 @@
 //! Why a model or a dataset of the hub cannot be found or downloaded.
 
-use gavel_plugin::NoRootCertificates;
-use gavel_policy::PolicyError;
+use gavel_endpoint::NoRootCertificates;
+
+use gavel_data::WeightFilesError;
 use std::path::{Path, PathBuf};
 
 /// How many checkpoints an error lists.
@@ -101,7 +102,7 @@ pub enum HubError {
     Client(String),
     /// What was downloaded is not a model.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Weights(#[from] WeightFilesError),
 }
 
 /// What to name in place of a folder that does not exist: the models beside it, or any model.

@@ -13,6 +13,9 @@ pub struct NoRootCertificates(String);
 
 /// A TLS configuration that trusts the machine's certificates, or those in the
 /// file that `SSL_CERT_FILE` names.
+///
+/// # Errors
+/// There are none.
 pub fn tls_client_config() -> Result<ClientConfig, NoRootCertificates> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -26,7 +29,10 @@ pub fn tls_client_config() -> Result<ClientConfig, NoRootCertificates> {
 }
 
 /// A TLS configuration that trusts these certificates.
-pub(crate) fn trusting(roots: RootCertStore) -> Result<ClientConfig, Error> {
+///
+/// # Errors
+/// The versions of the protocol are not supported.
+pub fn trusting(roots: RootCertStore) -> Result<ClientConfig, Error> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())

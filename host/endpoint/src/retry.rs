@@ -1,8 +1,8 @@
 //! Decides whether another attempt may help, and when.
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use gavel_plugin::ChatError;
 use reqwest::StatusCode;
+use std::fmt::Display;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -12,13 +12,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The further attempts of a request: their pauses, and the time for all attempts together.
-pub struct Attempts {
+pub(crate) struct Attempts {
     pauses: ExponentialBackoff,
     left: Duration,
 }
 
 /// Why there is no further attempt.
-pub enum NoAttempt {
+pub(crate) enum NoAttempt {
     /// There were as many as there may be, or another one cannot help.
     Last,
     /// The time is over.
@@ -27,7 +27,7 @@ pub enum NoAttempt {
 
 impl Attempts {
     /// `retries` further attempts, within `deadline`.
-    pub fn new(retries: usize, deadline: Duration) -> Self {
+    pub(crate) fn new(retries: usize, deadline: Duration) -> Self {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(FIRST_PAUSE)
             .with_max_delay(LONGEST_PAUSE)
@@ -37,7 +37,7 @@ impl Attempts {
     }
 
     /// The time that is left.
-    pub fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.left
     }
 
@@ -45,9 +45,9 @@ impl Attempts {
     ///
     /// # Errors
     /// There is no further attempt. `again` is `None` where it cannot help.
-    pub async fn pause(
+    pub(crate) async fn pause(
         &mut self,
-        error: &ChatError,
+        error: &dyn Display,
         again: Option<Duration>,
         taken: Duration,
     ) -> Result<(), NoAttempt> {

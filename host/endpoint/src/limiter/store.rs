@@ -1,7 +1,7 @@
 //! Stores the use of the limits: in this process, or in a folder that processes share.
 
-use crate::state::State;
-use crate::table::LimiterTable;
+use super::state::State;
+use super::table::LimiterTable;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};

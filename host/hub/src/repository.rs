@@ -4,17 +4,17 @@ use std::fmt;
 
 /// A model or a dataset, at a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Repository {
-    pub(super) kind: Kind,
-    pub(super) organisation: String,
-    pub(super) name: String,
+pub(crate) struct Repository {
+    pub(crate) kind: Kind,
+    pub(crate) organisation: String,
+    pub(crate) name: String,
     /// A branch, a tag or a commit; `main` by default.
-    pub(super) revision: Option<String>,
+    pub(crate) revision: Option<String>,
 }
 
 /// What a repository holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A model.
     Model,
     /// A dataset.
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 
 impl Repository {
     /// `ORG/NAME` or `ORG/NAME@REVISION`.
-    pub(super) fn parse(kind: Kind, text: &str) -> Option<Self> {
+    pub(crate) fn parse(kind: Kind, text: &str) -> Option<Self> {
         let (name, revision) = match text.split_once('@') {
             Some((name, revision)) => (name, Some(revision.to_owned())),
             None => (text, None),
@@ -43,23 +43,23 @@ impl Repository {
     }
 
     /// Its revision, `main` by default.
-    pub(super) fn revision(&self) -> &str {
+    pub(crate) fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or("main")
     }
 
     /// The folder of its page: `ORG/NAME`, or `datasets/ORG/NAME`.
-    pub(super) fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         let folder = if self.kind == Kind::Dataset { "datasets/" } else { "" };
         format!("{folder}{}/{}", self.organisation, self.name)
     }
 
     /// Its name in messages: `model ORG/NAME`.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!("{} {self}", self.kind)
     }
 
     /// The command of the hub's own client that downloads it.
-    pub(super) fn download_command(&self) -> String {
+    pub(crate) fn download_command(&self) -> String {
         let kind = if self.kind == Kind::Dataset { "--repo-type dataset " } else { "" };
         let revision = self.revision.as_ref().map(|revision| format!(" --revision {revision}")).unwrap_or_default();
         format!("hf download {kind}{}/{}{revision}", self.organisation, self.name)

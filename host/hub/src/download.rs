@@ -1,16 +1,16 @@
 //! Downloads files of a repository into the cache.
 
-use super::cache::Cache;
-use super::client::{Client, Failure, Listing, RemoteFile};
-use super::error::HubError;
-use super::repository::Repository;
+use crate::cache::Cache;
+use crate::client::{Client, Failure, Listing, RemoteFile};
+use crate::error::HubError;
+use crate::repository::Repository;
 use bytesize::ByteSize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
 /// A commit of a repository, whose files the hub has listed.
-pub(super) struct Download<'a> {
+pub(crate) struct Download<'a> {
     hub: Hub<'a>,
     listing: Listing,
 }
@@ -29,7 +29,7 @@ impl<'a> Download<'a> {
     ///
     /// # Errors
     /// The hub must not be asked, does not answer or does not have the repository.
-    pub(super) fn start(repository: &'a Repository, cache: &'a Cache) -> Result<Self, HubError> {
+    pub(crate) fn start(repository: &'a Repository, cache: &'a Cache) -> Result<Self, HubError> {
         if is_offline() {
             return Err(unreachable(repository, cache, "HF_HUB_OFFLINE forbids downloading it".into()));
         }
@@ -44,12 +44,12 @@ impl<'a> Download<'a> {
     }
 
     /// The names of its files.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.listing.files.iter().map(|file| file.name.as_str())
     }
 
     /// The folder of the commit in the cache.
-    pub(super) fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.hub.cache.snapshot(&self.listing.commit)
     }
 
@@ -57,7 +57,7 @@ impl<'a> Download<'a> {
     ///
     /// # Errors
     /// One of them cannot be downloaded or written.
-    pub(super) fn fetch(&self, is_wanted: impl Fn(&str) -> bool) -> Result<(), HubError> {
+    pub(crate) fn fetch(&self, is_wanted: impl Fn(&str) -> bool) -> Result<(), HubError> {
         let folder = self.folder();
         let is_missing = |file: &&RemoteFile| is_wanted(&file.name) && !folder.join(&file.name).exists();
         let files: Vec<&RemoteFile> = self.listing.files.iter().filter(is_missing).collect();
@@ -90,13 +90,13 @@ impl<'a> Download<'a> {
     }
 
     /// Notes the commit as that of the revision.
-    pub(super) fn finish(&self) -> Result<(), HubError> {
+    pub(crate) fn finish(&self) -> Result<(), HubError> {
         let Hub { repository, cache, .. } = &self.hub;
         cache.set_commit(repository.revision(), &self.listing.commit).map_err(cannot_write(&cache.root))
     }
 
     /// The error for a file that the repository lacks.
-    pub(super) fn no_file(&self, file: &str, hint: String) -> HubError {
+    pub(crate) fn no_file(&self, file: &str, hint: String) -> HubError {
         HubError::NoFile { name: self.hub.repository.title(), file: file.to_owned(), hint }
     }
 }

@@ -11,8 +11,7 @@ pub use error::HubError;
 
 use cache::Cache;
 use download::Download;
-use gavel_data::DatasetReader;
-use gavel_policy::{PolicyError, weight_files};
+use gavel_data::{DatasetReader, WeightFiles, WeightFilesError};
 use gavel_runs::Checkpoints;
 use glob::{MatchOptions, Pattern};
 use repository::{Kind, Repository};
@@ -133,12 +132,12 @@ fn cache(repository: &Repository) -> Result<Cache, HubError> {
 }
 
 /// The files that a model needs and the folder does not have.
-fn missing(folder: &Path) -> Result<Vec<String>, PolicyError> {
+fn missing(folder: &Path) -> Result<Vec<String>, WeightFilesError> {
     let needed: Vec<PathBuf> = match folder.join("adapter_config.json").exists() {
         true => vec![folder.join("adapter_model.safetensors")],
         false => {
             let described = ["config.json", "tokenizer.json"].map(|name| folder.join(name));
-            described.into_iter().chain(weight_files(folder)?).collect()
+            described.into_iter().chain(WeightFiles::find(folder)?.all).collect()
         }
     };
     let name = |file: &PathBuf| Some(file.file_name()?.to_str()?.to_owned());

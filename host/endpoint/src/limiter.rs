@@ -1,16 +1,24 @@
 //! Turns, one request after another, as the limits allow.
 
-use crate::asker::Asker;
-use crate::queue::Queue;
+mod asker;
+mod bucket;
+mod queue;
+mod state;
+mod store;
+mod table;
+
+pub use asker::{Asker, group_number};
+pub use table::LimiterTable;
+
 use crate::reported::Reported;
-use crate::state::Booked;
-use crate::store::Store;
-use crate::table::LimiterTable;
+use queue::Queue;
 use serde::{Deserialize, Serialize};
+use state::Booked;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use store::Store;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 

@@ -1,11 +1,12 @@
 //! Asking the hub over HTTP: which files a revision has, and their content. The crate `hf-hub` is not used: it does not
 //! compare a download with its hash.
 
-use super::cache::home;
-use super::error::HubError;
-use super::repository::Repository;
+use crate::cache::home;
+use crate::error::HubError;
+use crate::repository::Repository;
 use backon::{ExponentialBuilder, Retryable};
-use gavel_plugin::tls_client_config;
+use gavel_endpoint::tls_client_config;
+
 use reqwest::header::{AUTHORIZATION, HeaderValue, LOCATION, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode, Url};
@@ -31,29 +32,29 @@ const MOST_REDIRECTS: usize = 10;
 const SHOWN_CHARACTERS: usize = 300;
 
 /// The HTTP client that asks the hub. It has no `Debug`, because it holds the token.
-pub(super) struct Client {
+pub(crate) struct Client {
     http: reqwest::Client,
     token: Option<HeaderValue>,
-    pub(super) endpoint: Url,
+    pub(crate) endpoint: Url,
     /// The variable or file with the token.
-    pub(super) token_from: Option<String>,
+    pub(crate) token_from: Option<String>,
 }
 
 /// A revision's commit and files.
 #[derive(Deserialize)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     #[serde(rename = "sha")]
-    pub(super) commit: String,
+    pub(crate) commit: String,
     #[serde(rename = "siblings")]
-    pub(super) files: Vec<RemoteFile>,
+    pub(crate) files: Vec<RemoteFile>,
 }
 
 /// A file of the hub.
 #[derive(Debug, Deserialize)]
-pub(super) struct RemoteFile {
+pub(crate) struct RemoteFile {
     #[serde(rename = "rfilename")]
-    pub(super) name: String,
-    pub(super) size: u64,
+    pub(crate) name: String,
+    pub(crate) size: u64,
     /// The hash that Git has of it: SHA-1 of a header and the content.
     #[serde(rename = "blobId")]
     git_hash: String,
@@ -67,7 +68,7 @@ struct LargeFile {
 }
 
 /// Why there is no answer.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The server cannot be reached.
     Unreached(String),
     /// The connection breaks off.
@@ -82,7 +83,7 @@ pub(super) enum Failure {
 
 impl RemoteFile {
     /// The hash of its content.
-    pub(super) fn hash(&self) -> &str {
+    pub(crate) fn hash(&self) -> &str {
         self.lfs.as_ref().map_or(&self.git_hash, |large| &large.sha256)
     }
 
@@ -120,7 +121,7 @@ fn is_hex(text: &str) -> bool {
 
 impl Client {
     /// Reads `HF_ENDPOINT` and the token; nothing is sent yet.
-    pub(super) fn new() -> Result<Self, HubError> {
+    pub(crate) fn new() -> Result<Self, HubError> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let endpoint = set("HF_ENDPOINT").map_or_else(|| ENDPOINT.into(), |value| value.display().to_string());
         let wrong = |what: String| HubError::Variable { variable: "HF_ENDPOINT".into(), what };
@@ -152,7 +153,7 @@ impl Client {
     }
 
     /// The files of a revision.
-    pub(super) async fn list(&self, repository: &Repository, revision: &str) -> Result<Listing, Failure> {
+    pub(crate) async fn list(&self, repository: &Repository, revision: &str) -> Result<Listing, Failure> {
         let Repository { kind, organisation, name, .. } = repository;
         let kinds = format!("{kind}s");
         let mut url = self.url(&["api", &kinds, organisation, name, "revision", revision])?;
@@ -170,7 +171,7 @@ impl Client {
     }
 
     /// Downloads a file; `partial` has the bytes that came before.
-    pub(super) async fn download(
+    pub(crate) async fn download(
         &self,
         repository: &Repository,
         commit: &str,

@@ -1,6 +1,6 @@
 //! The key of a server, which nothing that the server answers may show.
 
-use gavel_plugin::without_secret;
+use crate::secret::without_secret;
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use std::env::VarError;
 

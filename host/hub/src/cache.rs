@@ -1,21 +1,21 @@
 //! The folder that the hub's own client fills: blobs by their hash, and for each commit a folder with links to them.
 
-use super::repository::Repository;
+use crate::repository::Repository;
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the cache has of a repository.
-pub(super) struct Cache {
+pub(crate) struct Cache {
     /// The folder with all repositories.
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
     folder: PathBuf,
 }
 
 impl Cache {
     /// The part of the cache for a repository; absent if no variable sets where the cache is.
-    pub(super) fn of(repository: &Repository) -> Option<Self> {
+    pub(crate) fn of(repository: &Repository) -> Option<Self> {
         let root = root(|variable| env::var_os(variable).map(PathBuf::from))?;
         Some(Self::below(root, repository))
     }
@@ -26,25 +26,25 @@ impl Cache {
     }
 
     /// The commit that a branch or a tag names, or the commit itself, where the cache has its folder.
-    pub(super) fn commit(&self, revision: &str) -> Option<String> {
+    pub(crate) fn commit(&self, revision: &str) -> Option<String> {
         let commit = fs::read_to_string(self.folder.join("refs").join(revision));
         let commit = commit.map_or_else(|_| revision.to_owned(), |commit| commit.trim().to_owned());
         Some(commit).filter(|commit| self.snapshot(commit).is_dir())
     }
 
     /// The folder of a commit.
-    pub(super) fn snapshot(&self, commit: &str) -> PathBuf {
+    pub(crate) fn snapshot(&self, commit: &str) -> PathBuf {
         self.folder.join("snapshots").join(commit)
     }
 
     /// Where the content with this hash is.
-    pub(super) fn blob(&self, hash: &str) -> PathBuf {
+    pub(crate) fn blob(&self, hash: &str) -> PathBuf {
         self.folder.join("blobs").join(hash)
     }
 
     /// The file of a download that is not complete, with the bytes that came before. No other process writes to it: if
     /// one does now, calls `waiting` and waits for it.
-    pub(super) fn partial(&self, hash: &str, waiting: impl FnOnce()) -> io::Result<(File, PathBuf)> {
+    pub(crate) fn partial(&self, hash: &str, waiting: impl FnOnce()) -> io::Result<(File, PathBuf)> {
         let path = self.folder.join("blobs").join(format!("{hash}.gavel-partial"));
         fs::create_dir_all(self.folder.join("blobs"))?;
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
@@ -56,7 +56,7 @@ impl Cache {
     }
 
     /// Makes a file in a commit's folder: a link to content that the cache has.
-    pub(super) fn link(&self, commit: &str, name: &str, hash: &str) -> io::Result<()> {
+    pub(crate) fn link(&self, commit: &str, name: &str, hash: &str) -> io::Result<()> {
         let path = self.snapshot(commit).join(name);
         let folder = path.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder)?;
@@ -75,7 +75,7 @@ impl Cache {
     }
 
     /// Notes which commit a branch or a tag names.
-    pub(super) fn set_commit(&self, revision: &str, commit: &str) -> io::Result<()> {
+    pub(crate) fn set_commit(&self, revision: &str, commit: &str) -> io::Result<()> {
         if revision == commit {
             return Ok(());
         }
@@ -92,7 +92,7 @@ fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 }
 
 /// The folder of the hub's client, with the cache and the token of `hf auth login`.
-pub(super) fn home(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+pub(crate) fn home(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.as_os_str().is_empty());
     set("HF_HOME")
         .or_else(|| Some(set("XDG_CACHE_HOME")?.join("huggingface")))

@@ -1,6 +1,6 @@
 //! The order of turns.
 
-use crate::asker::Asker;
+use super::asker::Asker;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

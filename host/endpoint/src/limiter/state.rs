@@ -1,9 +1,9 @@
 //! The use of the limits at a point of time. Times are seconds since an instant that is the same for all processes that
 //! share the limits.
 
-use crate::bucket::Bucket;
+use super::bucket::Bucket;
+use super::table::LimiterTable;
 use crate::reported::{Quota, Reported};
-use crate::table::LimiterTable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

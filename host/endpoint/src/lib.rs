@@ -1,0 +1,29 @@
+//! Servers that are asked: whose turn a request is, which server answers it, when another attempt may help, and what
+//! none of their answers may show.
+//!
+//! A [`Limiter`] gives each request a [`Turn`]; [`Servers`] are those of one endpoint, and [`ask`] asks them until one
+//! answers. None of it depends on the kind of request: language models, reward models, services and tools use it alike.
+
+mod ask;
+mod base_urls;
+mod http;
+mod key;
+mod limiter;
+mod on_endpoint_down;
+mod reported;
+mod retry;
+mod secret;
+mod servers;
+mod tls;
+
+pub use ask::{Failed, Request, ask};
+pub use base_urls::BaseUrls;
+pub use http::{excerpt, reason};
+pub use key::Key;
+pub use limiter::{Asker, Limiter, LimiterError, LimiterTable, Turn, Waits, group_number};
+pub use on_endpoint_down::OnEndpointDown;
+pub use reported::{Reported, retry_after};
+pub use retry::may_help;
+pub use secret::without_secret;
+pub use servers::{ChosenServer, Down, Servers};
+pub use tls::{NoRootCertificates, tls_client_config, trusting};
