@@ -1,8 +1,8 @@
 //! What makes a sample of a task: one turn of the policy, the loop over tools, or an agent of the user.
 
-use crate::config::Config;
 use crate::error::Result;
 use gavel_agent::{ToolSet, ToolSource, Tools};
+use gavel_config::Config;
 use gavel_data::Task;
 use gavel_plugin::{Agent, Sandbox};
 use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};

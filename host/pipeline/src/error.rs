@@ -1,7 +1,7 @@
 //! Why a run stops.
 
-use crate::config::ConfigError;
 use gavel_agent::{EpisodeError, ToolSetError};
+use gavel_config::ConfigError;
 use gavel_data::RowError;
 use gavel_hub::HubError;
 use gavel_plugin::{LoadError, TapeError};

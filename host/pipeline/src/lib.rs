@@ -2,7 +2,6 @@
 //! resumed.
 
 mod commands;
-pub mod config;
 mod episode_kind;
 mod error;
 mod memory;
@@ -19,7 +18,6 @@ mod testing;
 
 pub use commands::{DryRun, EvalOptions, EvalProgress, Evaluated, ShownPart, ShownRow, ShownText};
 pub use commands::{dry_run_sft, dry_run_train, evaluate, generations, sft, show_sft, show_train};
-pub use config::Config;
 pub use error::{PipelineError, Unplaced};
 pub use memory::{Part, Prediction};
 pub use metrics::{RIGHT, SourceNumbers};

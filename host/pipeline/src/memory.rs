@@ -5,10 +5,10 @@ mod prediction;
 
 pub use prediction::{Part, Prediction};
 
-use crate::config::{Config, LearningConfig, RlTable, SftTable};
 use crate::error::Result;
 use crate::rows::Prompt;
 use crate::run::Setup;
+use gavel_config::{Config, LearningConfig, RlTable, SftTable};
 use gavel_policy::memory::SharedBy;
 use gavel_policy::{ModelConfig, device};
 use gavel_train::{Parameters, SftRow};

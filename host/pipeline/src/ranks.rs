@@ -8,9 +8,9 @@ mod exchanged_groups;
 pub(crate) use alike::{check_configuration, check_plugins};
 pub(crate) use exchanged_groups::{from_bytes, to_bytes, to_member, to_queued};
 
-use crate::config::RewardModelTable;
 use crate::error::{PipelineError, Result};
 use drawing::drawing_ranks;
+use gavel_config::RewardModelTable;
 use gavel_torch::peers::{Peers, PeersError};
 use gavel_train::{Experience, shares};
 use serde::Serialize;

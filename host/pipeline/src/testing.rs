@@ -1,6 +1,6 @@
 //! What the tests of this crate share.
 
-use crate::config::RlTable;
+use gavel_config::RlTable;
 use gavel_data::{
     FinishReason, Group, Member, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Tokens, Trajectory,
 };

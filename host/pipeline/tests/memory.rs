@@ -2,7 +2,7 @@
 //! process of its own. `cargo test --release --workspace --test memory -- --nocapture` shows the figures.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_pipeline::config::{RlTable, SftTable, load};
+use gavel_config::{RlTable, SftTable, load};
 use gavel_pipeline::{Control, Prediction, Start, dry_run_sft, dry_run_train, sft, train};
 use gavel_torch::peers::Peers;
 use std::path::{Path, PathBuf};

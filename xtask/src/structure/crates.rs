@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "gavel-data",
     "gavel-runs",
     "gavel-endpoint",
@@ -23,6 +23,7 @@ const ORDER: [&str; 17] = [
     "gavel-serve",
     "gavel-agent",
     "gavel-train",
+    "gavel-config",
     "gavel-pipeline",
     "gavel-project",
     "gavel-harness",

@@ -21,7 +21,7 @@ pub fn load(
     plugins: &mut Vec<WeightedPlugin>,
     limits: Limits,
 ) -> Result<BTreeMap<String, Arc<dyn RewardModel>>> {
-    use gavel_pipeline::config::RewardTable;
+    use gavel_config::RewardTable;
     use gavel_plugin::LimitsTable;
 
     if given.is_empty() {
@@ -49,8 +49,8 @@ pub fn load(
 
 /// A folder or a name on the hub, the address of a server, or a table as in `[reward_model.NAME]`.
 #[cfg(feature = "train")]
-fn table(name: &str, model: &str) -> Result<gavel_pipeline::config::RewardModelTable> {
-    use gavel_pipeline::config::RewardModelTable;
+fn table(name: &str, model: &str) -> Result<gavel_config::RewardModelTable> {
+    use gavel_config::RewardModelTable;
 
     #[derive(serde::Deserialize)]
     struct Line {

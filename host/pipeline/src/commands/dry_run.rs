@@ -1,12 +1,12 @@
 //! `--dry-run`: checks everything that a run needs, and starts nothing.
 
-use crate::config::{Config, RlTable, SftTable};
 use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
 use crate::ranks::Ranks;
 use crate::rl::Teacher;
 use crate::run::{Check, Setup, probe};
 use gavel_agent::RunTool;
+use gavel_config::{Config, RlTable, SftTable};
 use gavel_data::Shown;
 use gavel_scoring::recording::KeptComponents;
 

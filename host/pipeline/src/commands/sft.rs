@@ -1,11 +1,11 @@
 //! Supervised fine-tuning: imitate the responses of a dataset.
 
-use crate::config::{Config, SftTable};
 use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::ranks::Ranks;
 use crate::rows::{Drawable, TaskStream};
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, try_rewards};
+use gavel_config::{Config, SftTable};
 use gavel_runs::Metrics;
 use gavel_scoring::recording::Grouping;
 use gavel_torch::peers::Peers;
@@ -23,7 +23,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
     let Drawable { rows, shares } = setup.sft_rows(config)?;
     let learning = table.learning(rows.len());
-    let schedule = learning.schedule.over(learning.steps).map_err(crate::config::ConfigError::from)?;
+    let schedule = learning.schedule.over(learning.steps).map_err(gavel_config::ConfigError::from)?;
     let cache = predict_sft(config, &setup, &rows, ranks.size())?.announce();
     if ranks.is_first() {
         try_rewards(config, &setup, &[])?;

@@ -1,10 +1,10 @@
 //! `--show`: rows as a model reads them, with what is learned of them.
 
-use crate::config::{Config, Datasets, RlTable, SftTable};
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::rows::{DatasetRows, Parted, dataset_rows, prompt, sft_rows_of};
 use crate::run::Setup;
+use gavel_config::{Config, Datasets, RlTable, SftTable};
 use gavel_data::{DatasetRow, Row};
 use gavel_scoring::recording::KeptComponents;
 use gavel_text::TextModel;

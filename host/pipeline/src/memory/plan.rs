@@ -1,11 +1,11 @@
 //! The settings and sizes that decide how much memory a run takes, and the prediction from them.
 
 use super::prediction::{Part, Prediction};
-use crate::config::{Config, ModelTable};
 use crate::error::{PipelineError, Result};
 use crate::rows::Prompt;
 use crate::run::Setup;
 use bytesize::ByteSize;
+use gavel_config::{Config, ModelTable};
 use gavel_policy::device;
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
 use gavel_policy::memory::{BesideTensors, Footprint, PassShape, SharedBy};

@@ -1,7 +1,7 @@
 //! Stops a run whose plugins and tools fail too often.
 
-use crate::config::RlTable;
 use crate::error::{PipelineError, Result};
+use gavel_config::RlTable;
 use gavel_data::{Evaluation, Group, Member, OutcomeKind, Sample, Shown, ShownLines, ToolEnding};
 use std::collections::VecDeque;
 

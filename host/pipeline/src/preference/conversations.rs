@@ -3,11 +3,11 @@
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
 use crate::commands::ShownText;
-use crate::config::{LearningConfig, Overlong, RewardModelTrainTable};
 use crate::error::{PipelineError, Result};
 use crate::rows::{Parted, PromptLimit};
 use crate::run::Setup;
 use gavel_agent::PromptOptions;
+use gavel_config::{LearningConfig, Overlong, RewardModelTrainTable};
 use gavel_data::{Message, Row};
 use gavel_text::{RenderOptions, TextModel};
 use gavel_train::{ConversationPair, PairStats, TrainError, Trainer};

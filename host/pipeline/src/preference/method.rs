@@ -1,10 +1,10 @@
 //! What differs between the commands that learn from pairs.
 
 use crate::commands::ShownText;
-use crate::config::{LearningConfig, TrainTable};
 use crate::error::Result;
 use crate::rows::{DatasetRows, Drawable, Parted, usable};
 use crate::run::Setup;
+use gavel_config::{LearningConfig, TrainTable};
 use gavel_data::Row;
 use gavel_policy::Model;
 use gavel_text::TextModel;

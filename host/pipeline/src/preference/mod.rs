@@ -7,9 +7,9 @@ mod responses;
 mod run;
 
 use crate::commands::{DryRun, ShownRow};
-use crate::config::{Config, DpoTable, RewardModelTrainTable};
 use crate::error::Result;
 use crate::run::{Control, Start, Summary};
+use gavel_config::{Config, DpoTable, RewardModelTrainTable};
 use gavel_torch::peers::Peers;
 use std::num::NonZeroUsize;
 

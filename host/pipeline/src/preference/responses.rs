@@ -3,10 +3,10 @@
 use super::method::{Models, PairMethod};
 use super::pair_row::PairRow;
 use crate::commands::ShownText;
-use crate::config::{DpoTable, LearningConfig};
 use crate::error::{PipelineError, Result};
 use crate::rows::{LearnedTurn, Parted, apply_limit};
 use crate::run::Setup;
+use gavel_config::{DpoTable, LearningConfig};
 use gavel_data::{Message, Row};
 use gavel_text::TextModel;
 use gavel_train::{PairStats, ResponsePair, SftRow, TrainError, Trainer};

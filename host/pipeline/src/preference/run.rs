@@ -2,12 +2,12 @@
 
 use super::method::{Models, PairMethod};
 use crate::commands::{DryRun, ShownRow, checks, first};
-use crate::config::{Config, ConfigError, Datasets};
 use crate::error::{PipelineError, Result};
 use crate::memory::{Prediction, predict_pairs};
 use crate::ranks::Ranks;
 use crate::rows::{Drawable, Parted, TaskStream, dataset_rows};
 use crate::run::{Control, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder, probe};
+use gavel_config::{Config, ConfigError, Datasets};
 use gavel_policy::{Model, threads};
 use gavel_runs::{Checkpoints, Metrics};
 use gavel_scoring::recording::{Grouping, KeptComponents};

@@ -1,6 +1,6 @@
 //! Which ranks draw groups: those that no reward model is placed on.
 
-use crate::config::{ConfigError, RewardModelTable};
+use gavel_config::{ConfigError, RewardModelTable};
 use std::collections::BTreeMap;
 
 /// The ranks of `size` that draw groups, in their order.

@@ -1,9 +1,9 @@
 //! A reward model from its folder.
 
 use super::wrong::Wrong;
-use crate::config::RewardModelTable;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use gavel_config::RewardModelTable;
 use gavel_data::{ConversationScore, Message};
 use gavel_plugin::{ChatError, RewardModel};
 use gavel_policy::{Device, Model, ModelFolder, Phase, PolicyError, device, threads};

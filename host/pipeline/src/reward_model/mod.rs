@@ -8,10 +8,10 @@ mod wrong;
 
 pub(crate) use usage::RewardModelWork;
 
-use crate::config::{RewardModelSource, RewardModelTable};
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use endpoint::RewardEndpoint;
+use gavel_config::{RewardModelSource, RewardModelTable};
 use gavel_plugin::RewardModel;
 use gavel_policy::Device;
 use gavel_rollout::{DeviceTurns, RewardModelFootprint};

@@ -1,9 +1,9 @@
 //! From scored groups to what an update learns from.
 
-use crate::config::RlTable;
 use crate::rl::credit::{CreditRule, Strand};
 use crate::rl::learning_state::LearningState;
 use crate::run::{Measures, experience, loss_mask};
+use gavel_config::RlTable;
 use gavel_data::{Group, Member, Trajectory};
 use gavel_scoring::recording::Grouping;
 use gavel_train::{Advantage, Experience, RewardStatistics, ScoredGroup, ScoredSample, ScoredTrajectory};

@@ -1,8 +1,8 @@
 //! Warns if responses break their judge, make it abstain, or use up the budgets of their tools more and more often. A
 //! dropped sample escapes a negative advantage, and a policy may learn to write such samples.
 
-use crate::config::{OnOutcome, RlTable};
 use crate::metrics::members;
+use gavel_config::{OnOutcome, RlTable};
 use gavel_data::{CausedBy, Group, Member, OutcomeKind, ToolEnding};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,9 +1,9 @@
 //! How what rewards say of a sample reaches its trajectories, and their tokens.
 
-use crate::config::{Config, RewardTo, WeighBy};
 use crate::error::{PipelineError, Result};
 use crate::metrics::sample_name;
 use crate::rl::placed_credit::place;
+use gavel_config::{Config, RewardTo, WeighBy};
 use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Sample, Score, Trajectory};
 use gavel_text::TextModel;
 use gavel_train::{RewardPart, SampleId};

@@ -5,13 +5,13 @@ mod report;
 mod share;
 mod stored;
 
-use crate::config::ScheduleTable;
 use crate::error::{PipelineError, Result};
 use crate::rl::ledger::Cause;
 use crate::rows::{Drawable, Numbering, Prompt, Seeds, TaskStream};
 use crate::run::Control;
 use crate::samples::{Event, Rollout, SampleDraw, SampleKey, SamplesInFlight};
 use gavel_agent::{EpisodeProgress, PolicyWaits};
+use gavel_config::ScheduleTable;
 use gavel_data::{Group, Member, OutcomeKind, Sample, SampleOutcome};
 use gavel_policy::Sampling;
 use gavel_scoring::{PendingGroup, Progress};

@@ -1,6 +1,6 @@
 //! The state that the algorithm of a run keeps from one step to the next. A checkpoint contains it.
 
-use crate::config::RlTable;
+use gavel_config::RlTable;
 use gavel_train::{KlConfig, LossConfig, RewardStatistics, UpdateStats};
 use std::collections::BTreeMap;
 

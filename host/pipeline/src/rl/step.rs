@@ -2,7 +2,6 @@
 
 mod describe;
 
-use crate::config::{RlTable, ScheduleTable};
 use crate::error::{PipelineError, Result};
 use crate::metrics::FailureWindow;
 use crate::rl::advantages::{AdvantageRule, Useless};
@@ -18,6 +17,7 @@ use crate::rows::Numbering;
 use crate::run::Run;
 use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
 use crate::samples::DrawnGroup;
+use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_train::{Experience, Staleness, UpdateStats, explained_variance};

@@ -1,9 +1,9 @@
 //! A reference that a server has: `train.reference.chat`.
 
-use crate::config::{Config, RlTable};
 use crate::error::{PipelineError, Result};
 use crate::rows::Prompt;
 use futures::future::try_join_all;
+use gavel_config::{Config, RlTable};
 use gavel_plugin::{ChatError, Sandbox};
 use gavel_scoring::chat::{LogprobClient, TokenLogprob};
 use gavel_text::Tokenizer;

@@ -1,6 +1,5 @@
 //! `gavel train`: reinforcement learning, one policy version after another.
 
-use crate::config::{Config, RlTable};
 use crate::error::Result;
 use crate::memory::predict_train;
 use crate::metrics::FailureWindow;
@@ -15,6 +14,7 @@ use crate::rl::teacher::Teacher;
 use crate::rl::unlearned::{Lesson, UnlearnedSteps};
 use crate::rows::Numbering;
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, over_budget, try_rewards};
+use gavel_config::{Config, RlTable};
 use gavel_runs::Metrics;
 use gavel_torch::peers::Peers;
 use std::time::Instant;
@@ -32,7 +32,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     let prompts = setup.train_prompts(config)?;
     let learning = table.learning(prompts.rows.len());
     let (steps, schedule) = (learning.steps, learning.schedule);
-    let learning_rate = schedule.over(steps).map_err(crate::config::ConfigError::from)?;
+    let learning_rate = schedule.over(steps).map_err(gavel_config::ConfigError::from)?;
     let cache = predict_train(config, &setup, &prompts.rows, ranks.size())?.announce();
     let teacher = Teacher::open(config, setup.scorer.sandbox())?;
     if let Some(teacher) = &teacher {

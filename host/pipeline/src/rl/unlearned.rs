@@ -1,10 +1,10 @@
 //! Steps that change nothing: why, and after how many of them a run stops.
 
-use crate::config::{Config, RlTable};
 use crate::error::{PipelineError, Result};
 use crate::metrics::{members, outcomes, sample_name};
 use crate::rl::advantages::Useless;
 use crate::rl::credit::CreditRule;
+use gavel_config::{Config, RlTable};
 use gavel_data::{Group, Member, OutcomeKind, ShownLines};
 
 /// What a step learned from its rewards.

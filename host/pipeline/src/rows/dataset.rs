@@ -1,9 +1,9 @@
 //! The rows of datasets, from files or from plugins.
 
-use crate::config::{Config, Dataset, DatasetTable, Datasets, RewardTable, Taskset};
 use crate::error::{PipelineError, Result};
 use futures::pin_mut;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use gavel_config::{Config, Dataset, DatasetTable, Datasets, RewardTable, Taskset};
 use gavel_data::{DatasetReader, DatasetRow, Row};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
 use std::path::Path;

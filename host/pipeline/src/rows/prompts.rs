@@ -1,11 +1,11 @@
 //! Prompts as token ids: every row is checked and tokenised before anything heavy starts.
 
-use crate::config::{DataTable, Overlong};
 use crate::episode_kind::EpisodeKind;
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
 use crate::rows::mixture::Share;
 use gavel_agent::{PromptOptions, Tools};
+use gavel_config::{DataTable, Overlong};
 use gavel_data::{DatasetRow, Row, Task, TaskError};
 use gavel_text::TextModel;
 use serde_json::{Map, Value};

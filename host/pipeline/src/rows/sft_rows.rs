@@ -1,12 +1,12 @@
 //! Rows to imitate as token ids: a prompt, and the whole turn that answers it.
 
-use crate::config::{Overlong, Turns};
 use crate::episode_kind::EpisodeKind;
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
 use crate::rows::learned_turn::LearnedTurn;
 use crate::rows::prompts::{Drawable, PromptLimit, prompt_options, usable};
 use gavel_agent::PromptOptions;
+use gavel_config::{Overlong, Turns};
 use gavel_data::{Message, Role, Row, Sample, last_turn};
 use gavel_text::TextModel;
 use gavel_train::SftRow;

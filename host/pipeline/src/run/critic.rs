@@ -1,10 +1,10 @@
 //! The critic of a run with `gae`: a model with an optimiser of its own.
 
-use crate::config::{Config, CriticTable, LearningConfig, ModelTable};
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::run::reference::read_parameters;
 use crate::run::trained::new_trainer;
+use gavel_config::{Config, CriticTable, LearningConfig, ModelTable};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Head, Model, ModelConfig, Phase, PolicyError, device, threads, write_tensors};
 use gavel_runs::Checkpoints;

@@ -1,6 +1,6 @@
 //! From a trajectory to what an update learns from.
 
-use crate::config::RlTable;
+use gavel_config::RlTable;
 use gavel_data::{FinishReason, Tokens, Trajectory};
 use gavel_train::Experience;
 

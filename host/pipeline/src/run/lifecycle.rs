@@ -1,6 +1,5 @@
 //! What `gavel sft` and `gavel train` have in common: a run is opened, validated, recorded and checkpointed.
 
-use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
 use crate::error::Result;
 use crate::metrics::sample_name;
 use crate::ranks::Ranks;
@@ -18,6 +17,7 @@ use crate::run::updater::Updater;
 use crate::run::validation::{Validation, validate};
 use crate::samples::{Rollout, ValidationWaits};
 use gavel_agent::PolicyWait;
+use gavel_config::{Config, LearningConfig, ModelTable, TrainTable};
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
 use gavel_rollout::{AsyncEngine, CacheDuring};

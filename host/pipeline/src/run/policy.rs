@@ -1,7 +1,7 @@
 //! The policy of a run: its weights, its tokenizer, its device.
 
-use crate::config::{ModelKind, ModelTable, ResourcesTable};
 use crate::error::{PipelineError, Result};
+use gavel_config::{ModelKind, ModelTable, ResourcesTable};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Device, Head, Model, ModelConfig, ModelFolder, Phase, PolicyError, Tensor, device, threads};
 use gavel_text::TextModel;

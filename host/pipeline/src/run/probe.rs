@@ -1,11 +1,11 @@
 //! Tries what a run depends on before its first step: the folder of its runs, and each reward on a few rows.
 
-use crate::config::{Config, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::metrics::diagnosis;
 use crate::rows::Prompt;
 use crate::run::check::Check;
 use crate::run::setup::Setup;
+use gavel_config::{Config, TrainTable};
 use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Shown, ShownLines, Task};
 use gavel_runs::RunFolder;
 use gavel_scoring::{PROBED_RESPONSE, Probe, ProbedRow, Scorer};

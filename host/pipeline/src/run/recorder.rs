@@ -1,11 +1,11 @@
 //! The recorder: the only place that writes a run to the disk.
 
-use crate::config::CheckpointTable;
 use crate::error::Result;
 use crate::ranks::Ranks;
 use crate::rows::Numbering;
 use crate::run::summary::Summary;
 use crate::samples::DrawnGroup;
+use gavel_config::CheckpointTable;
 use gavel_data::Member;
 use gavel_plugin::Tape;
 use gavel_runs::Metrics;

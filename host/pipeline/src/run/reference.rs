@@ -1,8 +1,8 @@
 //! The reference: the model from which penalties measure the distance.
 
-use crate::config::{Config, ModelTable, ReferenceTable, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::run::policy::Policy;
+use gavel_config::{Config, ModelTable, ReferenceTable, TrainTable};
 use gavel_policy::{Head, Model, ModelFolder, Phase, PolicyError, Tensor, threads, write_tensors};
 use gavel_runs::Checkpoints;
 use gavel_text::TextModel;

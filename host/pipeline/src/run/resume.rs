@@ -1,11 +1,11 @@
 //! `--resume`: finds the run and its checkpoint, refuses what has changed since, and drops what came after.
 
-use crate::config::{Config, MAY_DIFFER, TrainTable};
 use crate::episode_kind::EpisodeKind;
 use crate::error::{PipelineError, Result};
 use crate::ranks::{Ranks, check_configuration, check_plugins};
 use crate::run::recorder::Recorder;
 use crate::run::start::Start;
+use gavel_config::{Config, MAY_DIFFER, TrainTable};
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
 use gavel_scoring::Scorer;

@@ -1,6 +1,5 @@
 //! Everything that can be checked before anything heavy starts: the tokenizer, every row of the datasets, every plugin.
 
-use crate::config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use crate::episode_kind::EpisodeKind;
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
@@ -8,6 +7,7 @@ use crate::reward_model::RewardModels;
 use crate::rows::{Drawable, Prompt, PromptLimit, dataset_rows, prompts, sft_rows, template_kwargs};
 use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
+use gavel_config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use gavel_data::{Shown, Task};
 use gavel_policy::ModelConfig;
 use gavel_scoring::recording::KeptComponents;

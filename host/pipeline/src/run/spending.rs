@@ -1,7 +1,7 @@
 //! What a run spends at language models.
 
-use crate::config::BudgetTable;
 use crate::run::recorder::Recorder;
+use gavel_config::BudgetTable;
 use gavel_runs::{Metrics, Spent};
 use std::collections::BTreeMap;
 

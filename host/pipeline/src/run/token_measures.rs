@@ -1,9 +1,9 @@
 //! What estimators and penalties need to know of each token, from forward passes before the update.
 
-use crate::config::RlTable;
 use crate::error::Result;
 use crate::ranks::unreadable;
 use crate::run::experience::experience;
+use gavel_config::RlTable;
 use gavel_data::{Group, Trajectory};
 use gavel_train::{Experience, KlEstimator};
 use std::collections::BTreeMap;

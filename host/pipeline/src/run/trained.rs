@@ -1,10 +1,10 @@
 //! The model that a run trains, with its trainer.
 
-use crate::config::{Config, LearningConfig, ModelTable, TrainTable};
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::run::policy::Policy;
 use crate::run::resume::Opened;
+use gavel_config::{Config, LearningConfig, ModelTable, TrainTable};
 use gavel_policy::Model;
 use gavel_runs::check_weights;
 use gavel_train::{OptimizerConfig, Trainer};

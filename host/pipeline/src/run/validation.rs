@@ -1,12 +1,12 @@
 //! Answers to the validation set: one greedy answer to each row, or several that are sampled. The run's plugins score
 //! them on the path that training uses.
 
-use crate::config::{Config, TrainTable};
 use crate::error::Result;
 use crate::metrics::{describe_episodes, describe_validation};
 use crate::ranks::{Ranks, from_bytes, to_bytes, to_member, to_queued};
 use crate::rows::{Prompt, Seeds, validation_seeds};
 use crate::samples::Rollout;
+use gavel_config::{Config, TrainTable};
 use gavel_data::Group;
 use gavel_policy::Sampling;
 use gavel_runs::{Metrics, QueuedGroup};

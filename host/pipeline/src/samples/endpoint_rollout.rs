@@ -1,9 +1,9 @@
 //! Responses of a server that speaks the chat-completions protocol, scored on the same path as a policy's own.
 
-use crate::config::RolloutTable;
 use crate::error::{PipelineError, Result};
 use crate::rows::Seeds;
 use futures::future::{join_all, try_join_all};
+use gavel_config::RolloutTable;
 use gavel_data::{
     FinishReason, Group, KnownTokens, Member, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory,
 };

@@ -1,6 +1,5 @@
 //! Responses to prompts, each of which is scored the moment it ends, while the others are still being drawn.
 
-use crate::config::RolloutTable;
 use crate::episode_kind::EpisodeKind;
 use crate::error::Result;
 use crate::rows::{Prompt, Seeds};
@@ -8,6 +7,7 @@ use crate::samples::engine_policy::EnginePolicy;
 use crate::samples::sample_waits::ValidationWaits;
 use crate::samples::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy};
+use gavel_config::RolloutTable;
 use gavel_data::{Group, Member, Sample};
 use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, RolloutError};

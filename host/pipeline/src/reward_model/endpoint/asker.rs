@@ -1,8 +1,8 @@
 //! Requests to the servers of a reward model, with retries.
 
 use super::super::wrong::Wrong;
-use crate::config::RewardEndpointConfig;
 use futures::future::join_all;
+use gavel_config::RewardEndpointConfig;
 use gavel_endpoint::{Down, Key, Request, Servers, ask, excerpt, may_help, reason, retry_after, tls_client_config};
 use gavel_plugin::ChatError;
 use reqwest::header::{AUTHORIZATION, HeaderMap};

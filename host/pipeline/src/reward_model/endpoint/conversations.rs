@@ -1,7 +1,7 @@
 //! Requests with one conversation, and the score in their answers.
 
 use super::super::wrong::Wrong;
-use crate::config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
+use gavel_config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
 use gavel_data::Message;
 use gavel_endpoint::excerpt;
 use gavel_plugin::ChatError;

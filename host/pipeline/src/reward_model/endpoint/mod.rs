@@ -8,11 +8,11 @@ mod rerank;
 mod tests;
 
 use super::wrong::Wrong;
-use crate::config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
 use asker::{Asker, Failed};
 use conversations::Conversations;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use gavel_config::{RewardEndpointConfig, RewardModelTable, RewardProtocol};
 use gavel_data::{ConversationScore, Message, Role};
 use gavel_plugin::{ChatError, RewardModel};
 use rerank::Rerank;

@@ -1,7 +1,7 @@
 //! Reward models at servers that answer as they are told.
 
 use super::*;
-use crate::config::RewardModelSource;
+use gavel_config::RewardModelSource;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

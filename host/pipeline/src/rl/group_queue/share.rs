@@ -1,8 +1,8 @@
 //! What a rank knows of its share of the groups.
 
-use crate::config::{RanksTable, Share};
 use crate::error::Result;
 use crate::ranks::Ranks;
+use gavel_config::{RanksTable, Share};
 
 /// How many groups became whole on all ranks together.
 const WHOLE: &str = "whole";

@@ -1,7 +1,7 @@
 //! Every algorithm takes two steps, and so does every recipe of `docs/algorithms.md`.
 
 use super::*;
-use crate::config::load;
+use gavel_config::load;
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Device, Kind, Model, ModelConfig};
 use gavel_rollout::CacheDuring;

@@ -1,9 +1,9 @@
 //! Which tokens of a row are learned.
 
 use super::*;
-use crate::config::Config;
 use crate::episode_kind::EpisodeKind;
 use crate::rows::prompts::prompts;
+use gavel_config::Config;
 use gavel_data::DatasetReader;
 use serde_json::{Value, json};
 

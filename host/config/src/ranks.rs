@@ -1,7 +1,7 @@
 //! `[ranks]`: how several processes share the work of a run.
 
-use super::checks::at_least_one;
-use super::error::ConfigError;
+use crate::checks::at_least_one;
+use crate::error::ConfigError;
 use gavel_train::Parameters;
 use serde::{Deserialize, Serialize};
 

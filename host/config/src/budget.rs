@@ -1,6 +1,6 @@
 //! `[budget]`: what a run may spend at language models.
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 
 /// `[budget]`

@@ -1,7 +1,7 @@
 //! `[agent]` and `[[tool]]`: how a sample is made, and what the policy may call.
 
-use super::checks::at_least_one;
-use super::error::ConfigError;
+use crate::checks::at_least_one;
+use crate::error::ConfigError;
 use gavel_agent::{EpisodeLimits, History, LeftOut, McpSource, McpSpec, OnToolFailure, ToolLimits, ToolSource};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl AgentTable {
     }
 
     /// Whether a sample may have several turns.
-    pub(crate) fn has_turns(&self) -> bool {
+    pub fn has_turns(&self) -> bool {
         self.kind != AgentKind::Single || self.path.is_some()
     }
 
@@ -160,7 +160,7 @@ impl AgentTable {
     }
 
     /// The agent of the table; `limits` are those of all plugins.
-    pub(crate) fn plugin(&self, limits: &LimitsTable) -> Option<PluginSpec> {
+    pub fn plugin(&self, limits: &LimitsTable) -> Option<PluginSpec> {
         let path = self.path.clone()?;
         let limits = LimitsTable { timeout: Some(self.timeout), ..self.limits }.over(limits);
         let (params, grants) = (self.params.clone(), self.grant.clone());
@@ -168,7 +168,7 @@ impl AgentTable {
     }
 
     /// How long an episode may last.
-    pub(crate) fn limits(&self) -> EpisodeLimits {
+    pub fn limits(&self) -> EpisodeLimits {
         EpisodeLimits {
             max_turns: self.max_turns,
             deadline: self.timeout,
@@ -278,7 +278,7 @@ impl ToolTable {
     }
 
     /// The tool of the table; `limits` are those of all plugins.
-    pub(crate) fn source(&self, limits: &LimitsTable) -> ToolSource {
+    pub fn source(&self, limits: &LimitsTable) -> ToolSource {
         let (name, limits) = (self.name.clone(), self.limits.over(limits));
         match self.mcp.clone() {
             Some(source) => ToolSource::Mcp(McpSpec {

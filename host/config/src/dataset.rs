@@ -1,6 +1,6 @@
 //! Where a dataset comes from: files, or a plugin.
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;

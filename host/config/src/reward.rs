@@ -1,6 +1,6 @@
 //! `[[reward]]`: a plugin and how much it counts.
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 use gavel_endpoint::{BaseUrls, OnEndpointDown};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use gavel_scoring::{Condition, SourcePattern, WeightedPlugin, When};

@@ -1,9 +1,9 @@
 //! `[reward_model.NAME]`: reward models that rewards ask, and a `[[reward]]` that is such a model.
 
-use super::error::ConfigError;
-use super::reward::RewardTable;
-use super::reward_endpoint::{RewardEndpointConfig, RewardProtocol};
-use super::reward_steps::StepsTable;
+use crate::error::ConfigError;
+use crate::reward::RewardTable;
+use crate::reward_endpoint::{RewardEndpointConfig, RewardProtocol};
+use crate::reward_steps::StepsTable;
 use gavel_data::check_template_kwargs;
 use gavel_endpoint::{BaseUrls, OnEndpointDown};
 use gavel_policy::Dtype;
@@ -83,7 +83,7 @@ pub struct RewardModelTable {
 }
 
 /// Where a reward model is.
-pub(crate) enum RewardModelSource<'a> {
+pub enum RewardModelSource<'a> {
     /// In a folder.
     Folder(&'a Path),
     /// At a server.
@@ -226,7 +226,7 @@ impl RewardModelTable {
 
     /// The model at the addresses of the ranks that have it. The run ends with a rank that is gone: until then, requests
     /// wait for it rather than fail.
-    pub(crate) fn on_ranks(&self, urls: Vec<String>) -> RewardEndpointConfig {
+    pub fn on_ranks(&self, urls: Vec<String>) -> RewardEndpointConfig {
         let asked = self.endpoint_at(BaseUrls::Several(urls));
         RewardEndpointConfig {
             timeout: self.timeout.unwrap_or(asked.deadline),
@@ -263,7 +263,7 @@ impl RewardModelTable {
     }
 
     /// Where the model is.
-    pub(crate) fn source(&self) -> RewardModelSource<'_> {
+    pub fn source(&self) -> RewardModelSource<'_> {
         match self.endpoint() {
             Some(endpoint) => RewardModelSource::Endpoint(endpoint),
             // `validate` has checked that there is a path.
@@ -290,7 +290,7 @@ impl RewardModelTable {
         }
     }
 
-    pub(crate) fn batching(&self) -> RewardModelConfig {
+    pub fn batching(&self) -> RewardModelConfig {
         let reading = match &self.yes_no {
             None => Reading::Scores,
             Some([yes, no]) => Reading::YesNo { yes: yes.clone(), no: no.clone() },

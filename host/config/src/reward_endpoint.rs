@@ -24,7 +24,7 @@ pub enum RewardProtocol {
 
 impl RewardProtocol {
     /// The path that is asked.
-    pub(crate) fn path(self) -> &'static str {
+    pub fn path(self) -> &'static str {
         match self {
             Self::Vllm => "classify",
             Self::Tei => "predict",
@@ -36,18 +36,18 @@ impl RewardProtocol {
 
 /// Servers with a classifier, with every default.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RewardEndpointConfig {
-    pub(crate) url: BaseUrls,
-    pub(crate) protocol: RewardProtocol,
-    pub(crate) model: Option<String>,
-    pub(crate) api_key_env: Option<String>,
-    pub(crate) concurrency: NonZeroUsize,
-    pub(crate) timeout: Duration,
-    pub(crate) retries: usize,
-    pub(crate) deadline: Duration,
-    pub(crate) on_endpoint_down: OnEndpointDown,
+pub struct RewardEndpointConfig {
+    pub url: BaseUrls,
+    pub protocol: RewardProtocol,
+    pub model: Option<String>,
+    pub api_key_env: Option<String>,
+    pub concurrency: NonZeroUsize,
+    pub timeout: Duration,
+    pub retries: usize,
+    pub deadline: Duration,
+    pub on_endpoint_down: OnEndpointDown,
     /// Whether it is asked without the proxy of the environment.
-    pub(crate) is_direct: bool,
+    pub is_direct: bool,
 }
 
 impl RewardEndpointConfig {

@@ -1,6 +1,6 @@
 //! The standard plugins behind a `[[reward]]` with `url`, a server that gives verdicts, or with `reward_model`.
 
-use super::reward::{RewardTable, ServiceBatch};
+use crate::reward::{RewardTable, ServiceBatch};
 use gavel_endpoint::OnEndpointDown;
 use gavel_plugin::{ClockGrant, Grants, HttpServers};
 use serde_json::{Map, json};

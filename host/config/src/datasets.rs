@@ -1,7 +1,7 @@
 //! The datasets of `train` and `validation`: one or several, with what is set for each.
 
-use super::dataset::Dataset;
-use super::error::ConfigError;
+use crate::dataset::Dataset;
+use crate::error::ConfigError;
 use gavel_data::ColumnNames;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};

@@ -1,7 +1,7 @@
 //! The keys of `[train]` that `gavel train` and `gavel sft` share.
 
-use super::checks::at_least_one;
-use super::error::ConfigError;
+use crate::checks::at_least_one;
+use crate::error::ConfigError;
 use gavel_train::{OptimizerConfig, ScheduleConfig};
 
 /// How weights are learned, from samples or from a dataset.
@@ -74,7 +74,7 @@ macro_rules! train_table {
 
         impl $name {
             /// The steps of a run over `rows` rows.
-            pub(crate) fn steps(&self, rows: usize) -> u64 {
+            pub fn steps(&self, rows: usize) -> u64 {
                 let of_epochs = |epochs: u64| epochs.saturating_mul(rows as u64).div_ceil(self.$rows_per_step as u64);
                 self.steps.or_else(|| self.epochs.map(of_epochs)).unwrap_or_default()
             }
@@ -95,7 +95,7 @@ macro_rules! train_table {
             }
 
             /// How weights are learned in a run over `rows` rows.
-            pub(crate) fn learning(&self, rows: usize) -> LearningConfig {
+            pub fn learning(&self, rows: usize) -> LearningConfig {
                 LearningConfig {
                     steps: self.steps(rows),
                     max_tokens_per_micro_batch: self.max_tokens_per_micro_batch,

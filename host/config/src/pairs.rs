@@ -1,13 +1,13 @@
 //! `[train]` of the commands that learn from pairs: `gavel reward-model` and `gavel dpo`.
 
-use super::checks::at_least_one;
-use super::error::ConfigError;
-use super::learning::{LearningConfig, train_table};
-use super::run_config::Config;
-use super::schedule::ScheduleTable;
-use super::tables::RolloutTable;
-use super::train::{micro_batch, ten};
-use super::train_table::{ModelKind, TrainTable};
+use crate::checks::at_least_one;
+use crate::error::ConfigError;
+use crate::learning::{LearningConfig, train_table};
+use crate::run_config::Config;
+use crate::schedule::ScheduleTable;
+use crate::tables::RolloutTable;
+use crate::train::{micro_batch, ten};
+use crate::train_table::{ModelKind, TrainTable};
 use gavel_train::{BradleyTerryConfig, DpoConfig};
 
 train_table! {

@@ -1,8 +1,8 @@
 //! What every `[train]` table defines.
 
-use super::algorithm::ReferenceTable;
-use super::critic::CriticTable;
-use super::error::ConfigError;
+use crate::algorithm::ReferenceTable;
+use crate::critic::CriticTable;
+use crate::error::ConfigError;
 
 /// The default of `max_failure_rate`.
 const HALF: f64 = 0.5;

@@ -1,6 +1,6 @@
 //! `[train.critic]`: the model of `gae` that says before each token which return it expects.
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 use gavel_policy::{Dtype, LoraConfig};
 use gavel_train::{OptimizerConfig, Schedule, ScheduleConfig, ScheduleKind, ValueLossConfig};
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ impl CriticTable {
     ///
     /// # Errors
     /// A key is out of range.
-    pub(crate) fn schedule(&self, steps: u64) -> Result<Schedule, ConfigError> {
+    pub fn schedule(&self, steps: u64) -> Result<Schedule, ConfigError> {
         let (learning_rate, warmup_steps) = (self.learning_rate, self.warmup_steps);
         let config = ScheduleConfig { learning_rate, warmup_steps, kind: ScheduleKind::Constant, min_ratio: 0.0 };
         let schedule = config.over(steps).map_err(|error| error.within("train.critic"))?;

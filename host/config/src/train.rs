@@ -1,11 +1,11 @@
 //! `[train]`: how a policy learns, for `gavel train` and for `gavel sft`.
 
-use super::algorithm::{AdvantageTable, ReferenceTable};
-use super::checks::at_least_one;
-use super::critic::CriticTable;
-use super::error::ConfigError;
-use super::learning::{LearningConfig, train_table};
-use super::train_table::TrainTable;
+use crate::algorithm::{AdvantageTable, ReferenceTable};
+use crate::checks::at_least_one;
+use crate::critic::CriticTable;
+use crate::error::ConfigError;
+use crate::learning::{LearningConfig, train_table};
+use crate::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind, named_keys};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
 use gavel_train::{AdvantageConfig, Estimator, KlConfig, KlEstimator, LossConfig, OffPolicyConfig, OldLogProbs};
@@ -156,7 +156,7 @@ impl RlTable {
     }
 
     /// Whether a reference is loaded.
-    pub(crate) fn needs_reference(&self) -> bool {
+    pub fn needs_reference(&self) -> bool {
         self.measures_distance() && self.reference.as_ref().is_none_or(|reference| reference.chat.is_none())
     }
 

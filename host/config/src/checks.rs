@@ -1,6 +1,6 @@
 //! Checks and conversions that several tables share.
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 use bytesize::ByteSize;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! `[schedule]`: when an update starts, and how old its data may be.
 
-use super::checks::at_least_one;
-use super::error::ConfigError;
+use crate::checks::at_least_one;
+use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Default for ScheduleTable {
 
 impl ScheduleTable {
     /// Whether groups are taken in the order of their draws, so that nothing in a run depends on a clock.
-    pub(crate) fn is_lockstep(&self) -> bool {
+    pub fn is_lockstep(&self) -> bool {
         !self.stream && !self.partial_rollout && self.max_staleness <= 1
     }
 

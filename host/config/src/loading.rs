@@ -1,7 +1,7 @@
 //! `[resources.loading]`: what loading a component may use.
 
-use super::checks::bytes;
-use super::error::ConfigError;
+use crate::checks::bytes;
+use crate::error::ConfigError;
 use bytesize::ByteSize;
 use gavel_plugin::LoadLimits;
 use serde::{Deserialize, Serialize};

@@ -1,16 +1,16 @@
 //! All tables of a run together.
 
-use super::agent::{AgentTable, ToolTable};
-use super::budget::BudgetTable;
-use super::checks::check_distinct;
-use super::datasets::Datasets;
-use super::error::ConfigError;
-use super::ranks::RanksTable;
-use super::reward::RewardTable;
-use super::reward_model::RewardModelTable;
-use super::schedule::ScheduleTable;
-use super::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
-use super::train_table::TrainTable;
+use crate::agent::{AgentTable, ToolTable};
+use crate::budget::BudgetTable;
+use crate::checks::check_distinct;
+use crate::datasets::Datasets;
+use crate::error::ConfigError;
+use crate::ranks::RanksTable;
+use crate::reward::RewardTable;
+use crate::reward_model::RewardModelTable;
+use crate::schedule::ScheduleTable;
+use crate::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
+use crate::train_table::TrainTable;
 use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Grants, LimitsTable};
 use gavel_policy::Dtype;
@@ -20,9 +20,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The tables of a run; `T` is `[train]`: [`RlTable`](super::RlTable) for `gavel train`,
-/// [`SftTable`](super::SftTable) for `gavel sft`, [`RewardModelTrainTable`](super::RewardModelTrainTable) for `gavel
-/// reward-model`, [`DpoTable`](super::DpoTable) for `gavel dpo`.
+/// The tables of a run; `T` is `[train]`: [`RlTable`](crate::RlTable) for `gavel train`,
+/// [`SftTable`](crate::SftTable) for `gavel sft`, [`RewardModelTrainTable`](crate::RewardModelTrainTable) for `gavel
+/// reward-model`, [`DpoTable`](crate::DpoTable) for `gavel dpo`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config<T> {
@@ -83,7 +83,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-pub(crate) const MAY_DIFFER: [&str; 17] = [
+pub const MAY_DIFFER: [&str; 17] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -105,7 +105,7 @@ pub(crate) const MAY_DIFFER: [&str; 17] = [
 
 impl<T: Serialize> Config<T> {
     /// The configuration with every default, as TOML.
-    pub(crate) fn resolved(&self) -> Result<String, ConfigError> {
+    pub fn resolved(&self) -> Result<String, ConfigError> {
         toml::to_string(self)
             .map_err(|error| ConfigError::Invalid(format!("cannot write the configuration as TOML: {error}")))
     }
@@ -113,7 +113,7 @@ impl<T: Serialize> Config<T> {
 
 impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
     /// The configuration `written` with every default, also of keys that did not exist when it was written.
-    pub(crate) fn with_defaults(written: toml::Table) -> toml::Table {
+    pub fn with_defaults(written: toml::Table) -> toml::Table {
         let complete = |mut config: Self| {
             config.complete();
             toml::Table::try_from(config).ok()

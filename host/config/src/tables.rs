@@ -1,9 +1,9 @@
 //! The tables that every command has, each with its defaults and its ranges.
 
-use super::checks::{at_least_one, bytes};
-use super::datasets::Datasets;
-use super::error::ConfigError;
-use super::loading::LoadingTable;
+use crate::checks::{at_least_one, bytes};
+use crate::datasets::Datasets;
+use crate::error::ConfigError;
+use crate::loading::LoadingTable;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::SandboxConfig;
@@ -51,7 +51,7 @@ fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<ModelConfig>, D::
 }
 
 impl ModelTable {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
         check_template_kwargs(&self.chat_template_kwargs)
             .map_err(|what| ConfigError::Invalid(format!("model.chat_template_kwargs: {what}")))?;
         if let Some(lora) = &self.lora {
@@ -72,7 +72,7 @@ impl ModelTable {
     }
 
     /// Replaces the name of a model on the hub by its local folder.
-    pub(crate) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
+    pub fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
             let found = gavel_hub::model(path);
             *path = found.map_err(|error| ConfigError::Invalid(format!("model.path: {error}")))?.into_owned();
@@ -217,7 +217,7 @@ impl RolloutTable {
     }
 
     /// Checks the tokens that it names against the size of the vocabulary.
-    pub(crate) fn check_tokens(&self, vocabulary: i64) -> Result<(), ConfigError> {
+    pub fn check_tokens(&self, vocabulary: i64) -> Result<(), ConfigError> {
         let sampling = self.sampling(Vec::new());
         let biased = sampling.logit_bias.iter().map(|(token, _)| ("rollout.logit_bias", token));
         let stops = sampling.stop_ids.iter().map(|token| ("rollout.stop_token_ids", token));
@@ -229,7 +229,7 @@ impl RolloutTable {
 
     /// The engine's configuration for a run that never draws more than `responses` responses at once. The engine keeps
     /// no room for more.
-    pub(crate) fn engine(&self, responses: usize) -> EngineConfig {
+    pub fn engine(&self, responses: usize) -> EngineConfig {
         let max_batch = self.max_batch.min(responses.max(1));
         EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
     }
@@ -252,7 +252,7 @@ impl RolloutTable {
     }
 
     /// Refuses a temperature out of range.
-    pub(crate) fn check_temperature(&self, temperature: f32) -> Result<(), ConfigError> {
+    pub fn check_temperature(&self, temperature: f32) -> Result<(), ConfigError> {
         let sampling = Sampling { temperature, ..self.sampling(Vec::new()) };
         sampling.validate().map_err(|error| ConfigError::Invalid(error.to_string()))
     }
@@ -278,7 +278,7 @@ impl Default for CheckpointTable {
 
 impl CheckpointTable {
     /// Which checkpoints stay when a new one is made.
-    pub(crate) fn retention(&self) -> Retention {
+    pub fn retention(&self) -> Retention {
         Retention { last: self.keep_last, best: self.keep_best }
     }
 
@@ -312,7 +312,7 @@ impl Default for LogTable {
 
 impl LogTable {
     /// The folder of the run.
-    pub(crate) fn folder(&self) -> FolderConfig {
+    pub fn folder(&self) -> FolderConfig {
         let Self { dir, name, tensorboard, token_ids, .. } = self.clone();
         FolderConfig { dir, name, tensorboard, token_ids }
     }
@@ -372,7 +372,7 @@ impl ResourcesTable {
     }
 
     /// The same, with half of libtorch's threads if both devices are the CPU.
-    pub(crate) fn half(&self, first: &str, second: &str) -> Self {
+    pub fn half(&self, first: &str, second: &str) -> Self {
         let is_cpu =
             |device: &str| device == "cpu" || (device == "auto" && gavel_policy::device::why_no_gpu().is_some());
         let share = if is_cpu(first) && is_cpu(second) { 2 } else { 1 };

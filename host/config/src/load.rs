@@ -1,11 +1,11 @@
 //! Reading a configuration: the file and what it includes, then what `--set` changes.
 
-use super::error::ConfigError;
-use super::run_config::Config;
-use super::set::set;
-use super::tables::RolloutTable;
-use super::train_table::TrainTable;
-use super::unknown_key;
+use crate::error::ConfigError;
+use crate::run_config::Config;
+use crate::set::set;
+use crate::tables::RolloutTable;
+use crate::train_table::TrainTable;
+use crate::unknown_key;
 use gavel_data::Shown;
 use gavel_runs::{ConfigFile, table_names};
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
 //! Tables of `[train]` that belong to some algorithms only.
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 use gavel_train::Scale;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -1,6 +1,10 @@
 use super::*;
-use crate::testing::rl_table;
 use gavel_train::{OptimizerConfig, RolloutIs, RolloutRs};
+
+/// A `[train]` table with these keys beside those that must be there.
+fn rl_table(text: &str) -> RlTable {
+    toml::from_str(&format!("steps = 1\nprompts_per_step = 1\nlearning_rate = 1e-3\n{text}")).unwrap()
+}
 
 fn completed(text: &str, max_staleness: u64) -> RlTable {
     let mut table = rl_table(text);
