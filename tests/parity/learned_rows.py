@@ -4,7 +4,7 @@ an answer, and the conversation with it. Writes both:
     pip install transformers==5.24.0
     python tests/parity/learned_rows.py                        # writes tests/parity/chat_templates/learned.json
 
-A test in `host/pipeline/src/sft_rows/` compares what `gavel sft` learns with what the conversation has after the prompt.
+A test in `host/pipeline/src/rows/sft_rows/` compares what `gavel sft` learns with what the conversation has after the prompt.
 """
 import json
 

@@ -39,9 +39,11 @@ pub fn run(root: &Path) -> Result<()> {
     };
     let all_used = || guests::check_all_are_used(root);
     let crates = || structure::check_crates(root);
+    let rooms = || structure::check_rooms(root);
     let circles = || structure::check_circles(root);
-    let parts: [(&str, &dyn Fn() -> Result<()>); 7] = [
+    let parts: [(&str, &dyn Fn() -> Result<()>); 8] = [
         ("crates depend only on those above them", &crates),
+        ("folders depend only on those above them", &rooms),
         ("no circles of files", &circles),
         ("host", &host),
         ("plugins' own logic", &plugins),

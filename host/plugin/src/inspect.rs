@@ -1,14 +1,14 @@
 //! Inspects a component without a sample.
 
-use crate::component::{self, read};
-use crate::contract;
+use crate::call::Info;
+use crate::episode::ToolSpec;
 use crate::error::LoadError;
 use crate::grant::Import;
-use crate::info::Info;
+use crate::load::component::{self, read};
+use crate::load::{PluginSpec, contract};
 use crate::plugin::Plugin;
 use crate::sandbox::Sandbox;
-use crate::spec::PluginSpec;
-use crate::tool::{Tool, ToolSpec};
+use crate::tool::Tool;
 use serde::Serialize;
 
 /// The properties of a component that `gavel plugin inspect` reports.

@@ -1,19 +1,13 @@
 //! A loaded component and its calls.
 
 use crate::agent::Agent;
-use crate::call;
-use crate::call_report::{CallDetails, CallReport};
+use crate::call::{CallDetails, CallReport, CallSetup, Get, Info, Judge, Len, Loaded, Question, Score, ask};
+use crate::compile::NoSnapshot;
 use crate::error::LoadError;
-use crate::fresh_call::CallSetup;
 use crate::grant::Grants;
-use crate::info::Info;
-use crate::load;
-use crate::loaded::Loaded;
-use crate::outside_waits::OutsideWaits;
-use crate::question::{Get, Judge, Len, Question, Score};
+use crate::load::{PluginSpec, loading};
+use crate::outside::OutsideWaits;
 use crate::sandbox::Sandbox;
-use crate::snapshot::NoSnapshot;
-use crate::spec::PluginSpec;
 use crate::tool::Tool;
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -1,19 +1,12 @@
 //! The sandbox, which all plugins of a process share: engines, threads and memory.
 
-use crate::cache::Cache;
-use crate::chat::{ChatModel, RewardModel, Written};
-use crate::child_limits::ChildLimits;
-use crate::compile::{self, Compiler, LoadLimits};
+use crate::budget::{ChildLimits, Lanes, machine_limits};
+use crate::compile::{self, Cache, Compiler, LoadLimits};
+use crate::engine::{InstanceLimits, Shared, TickingEngines};
 use crate::error::LoadError;
-use crate::instance_slots::InstanceLimits;
-use crate::lanes::Lanes;
-use crate::machine_limits;
-use crate::outside::{HttpResponder, Outside};
-use crate::program::Program;
-use crate::shared::Shared;
-use crate::spec::ProgramSpec;
+use crate::load::{Program, ProgramSpec};
+use crate::outside::{ChatModel, HttpResponder, Outside, RewardModel, Written};
 use crate::tape::Tape;
-use crate::ticking_engines::TickingEngines;
 use gavel_endpoint::Limiter;
 use std::io;
 use std::num::NonZeroUsize;

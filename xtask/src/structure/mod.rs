@@ -1,22 +1,25 @@
-//! The structure of the workspace: which crate may depend on which, and files
+//! The structure of the workspace: which crate may depend on which, which folder of a crate may import which, and files
 //! that import each other in a circle.
 
 mod circles;
 mod crates;
 mod imports;
+mod rooms;
 mod tokens;
 
 pub use circles::check as check_circles;
 pub use crates::check as check_crates;
+pub use rooms::check as check_rooms;
 
 use crate::failure::Result;
 use crate::setup::cannot;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks crates, then files.
+/// Checks crates, then their folders, then files.
 pub fn check(root: &Path) -> Result<()> {
     check_crates(root)?;
+    check_rooms(root)?;
     check_circles(root)
 }
 

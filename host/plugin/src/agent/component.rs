@@ -1,12 +1,10 @@
 //! A component that is an agent.
 
+use crate::call::{Info, Loaded};
 use crate::error::LoadError;
 use crate::grant::Grants;
-use crate::info::Info;
-use crate::load;
-use crate::loaded::Loaded;
+use crate::load::{PluginSpec, loading};
 use crate::sandbox::Sandbox;
-use crate::spec::PluginSpec;
 use std::sync::Arc;
 
 /// A component that is an agent.

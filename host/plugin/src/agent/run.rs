@@ -1,19 +1,12 @@
 //! A run of an agent: one call, in its own instance.
 
 use super::component::Agent;
-use super::episode::Episode;
-use super::episode_link::EpisodeLink;
-use super::task::AgentTask;
-use crate::call::make_ready;
-use crate::call_report::{CallReport, GuestResult, used_fuel};
-use crate::fresh_call::{CallSetup, kept_store};
-use crate::instance::FreshStore;
-use crate::loaded::Loaded;
-use crate::outside_waits::OutsideWaits;
-use crate::resources::TaskRef;
-use crate::session_rooms::SessionRooms;
-use crate::state::State;
-use crate::verdict;
+use crate::call::{CallReport, CallSetup, GuestResult, Loaded, kept_store, make_ready, used_fuel, verdict};
+use crate::engine::FreshStore;
+use crate::engine::SessionRooms;
+use crate::episode::{AgentTask, Episode, EpisodeLink};
+use crate::imports::{State, TaskRef};
+use crate::outside::OutsideWaits;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{Diagnosis, Outcome, Usage};

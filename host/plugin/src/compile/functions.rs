@@ -2,7 +2,7 @@
 //! nearly all functions in common, and so have the snapshots of one component.
 //! Only functions that differ are compiled.
 
-use crate::trusted;
+use crate::compile::trusted;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};

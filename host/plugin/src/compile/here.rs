@@ -2,8 +2,8 @@
 
 use super::functions::Functions;
 use super::order::{Form, NotCompiled, Order, chain};
-use crate::engine_config::engine_config;
-use crate::snapshot;
+use crate::compile::engine_config::engine_config;
+use crate::compile::snapshot;
 use std::sync::Arc;
 use wasmtime::{CacheStore, Engine};
 

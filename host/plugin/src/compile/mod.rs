@@ -1,19 +1,28 @@
 //! Compiles a component to machine code. The component is checked first, then
 //! compiled in a child process, since nothing else limits what a compiler uses.
 
+mod cache;
 mod check;
 mod child;
+mod code;
+mod engine_config;
 mod functions;
 mod here;
 mod limits;
 mod order;
+mod snapshot;
+mod trusted;
 
+pub use cache::component_cache;
+pub(crate) use cache::{Cache, Key};
 pub use check::TooCostly;
 pub use child::{COMPILE_COMMAND, compile_command};
+pub(crate) use code::Code;
+pub(crate) use engine_config::engine_config;
 pub use limits::{LoadBudget, LoadLimits};
 pub(crate) use order::{Form, NotCompiled, Order, chain};
+pub(crate) use snapshot::{Instrumented, NoSnapshot};
 
-use crate::code::Code;
 use here::compile_here;
 use std::path::PathBuf;
 use std::sync::OnceLock;

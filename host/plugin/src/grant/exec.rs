@@ -1,9 +1,8 @@
 //! `exec`: programs that a plugin may run.
 
 use super::error::GrantError;
-use crate::call_meter::{CallMeter, Held};
-use crate::exec::{ChildJob, ChildReport, ExecError, ProgramHandle, Programs};
-use crate::memory_budget::NoMemory;
+use crate::budget::NoMemory;
+use crate::outside::{CallMeter, ChildJob, ChildReport, ExecError, Held, ProgramHandle, Programs};
 use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The host's side of `chat`.
 
 use crate::bindings::gavel::plugin::chat;
-use crate::chat::ChatError;
 use crate::grant::ChatReply;
-use crate::state::State;
+use crate::imports::state::State;
+use crate::outside::ChatError;
 use futures::future::try_join_all;
 use wasmtime::Result;
 use wasmtime::component::Resource;

@@ -2,9 +2,8 @@
 
 use super::messages::message_bytes;
 use crate::bindings::gavel::plugin::chat;
-use crate::call_meter::{Held, Progress};
-use crate::chat::{ChatError, ChatRequest};
-use crate::state::State;
+use crate::imports::state::State;
+use crate::outside::{ChatError, ChatRequest, Held, Progress};
 use gavel_data::ContentPart;
 use serde_json::{Map, Value};
 use wasmtime::Result;

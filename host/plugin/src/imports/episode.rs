@@ -1,11 +1,10 @@
 //! The host's side of `tasks`, `policy` and `tools`: an agent's requests to its episode.
 
 use super::messages::{call_bytes, lift_call, lower_finish_reason, message_bytes};
-use crate::agent::{AgentTask, AgentTurn, EpisodeLink, PolicyRefusal, TurnOptions};
 use crate::bindings::gavel::plugin::{policy, tasks, tools, types};
-use crate::resources::{ConversationRef, MediaRef, TaskRef};
-use crate::state::State;
-use crate::tool::{ToolFunction, ToolSpec};
+use crate::episode::{AgentTask, AgentTurn, EpisodeLink, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
+use crate::imports::resources::{ConversationRef, MediaRef, TaskRef};
+use crate::imports::state::State;
 use gavel_data::{Message, ToolCall};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The host's side of `exec`.
 
 use crate::bindings::gavel::plugin::exec;
-use crate::exec::{ChildEnding, ChildJob, ChildReport, ExecError};
-use crate::state::State;
+use crate::imports::state::State;
+use crate::outside::{ChildEnding, ChildJob, ChildReport, ExecError};
 use std::time::Duration;
 use wasmtime::Result;
 

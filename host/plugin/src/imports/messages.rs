@@ -1,8 +1,8 @@
 //! Messages between the contract's types and the host's.
 
 use crate::bindings::gavel::plugin::types;
-use crate::resources::MediaRef;
-use crate::state::State;
+use crate::imports::resources::MediaRef;
+use crate::imports::state::State;
 use gavel_data::{ContentPart, FinishReason, Media, Message, Role, ToolCall};
 use wasmtime::Result;
 use wasmtime::component::Resource;

@@ -7,12 +7,18 @@ mod chat_request;
 mod episode;
 mod exec;
 mod messages;
+mod resources;
 mod reward_model;
 mod samples;
+mod state;
+mod stdio;
+
+pub(crate) use resources::{ConversationRef, MediaRef, ReferenceRef, SampleRef, TaskRef, TrajectoryRef};
+pub(crate) use state::{ChildIo, State, Traces, child_store, store};
+pub(crate) use stdio::LogFull;
 
 use crate::bindings::Plugins;
 use crate::grant::{HasMonotonicClock, HasPoll, HasPreopens};
-use crate::state::State;
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;

@@ -1,9 +1,9 @@
 //! The host's side of `reward-model`.
 
 use crate::bindings::gavel::plugin::{chat, reward_model};
-use crate::chat::ChatError;
 use crate::grant::ChatReply;
-use crate::state::State;
+use crate::imports::state::State;
+use crate::outside::ChatError;
 use futures::future::try_join_all;
 use gavel_data::{ConversationScore, StepValue};
 use wasmtime::Result;

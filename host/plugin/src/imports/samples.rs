@@ -3,8 +3,8 @@
 
 use super::messages::lower_finish_reason;
 use crate::bindings::gavel::plugin::{references, samples, types};
-use crate::resources::{MediaRef, ReferenceRef, SampleRef, TrajectoryRef};
-use crate::state::State;
+use crate::imports::resources::{MediaRef, ReferenceRef, SampleRef, TrajectoryRef};
+use crate::imports::state::State;
 use gavel_data::{Credit, Message, Metric, PriorVerdict, Role, Sample, Score};
 use std::sync::Arc;
 use wasmtime::Result;

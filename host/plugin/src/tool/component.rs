@@ -1,20 +1,15 @@
 //! A component that is a tool, and its functions.
 
-use super::function::ToolFunction;
 use crate::bindings::gavel::plugin::types;
-use crate::call;
+use crate::call::{CallSetup, Info, Loaded, Question, ask};
+use crate::engine::Exports;
+use crate::episode::ToolFunction;
 use crate::error::LoadError;
-use crate::exports::Exports;
-use crate::fresh_call::CallSetup;
 use crate::grant::Grants;
-use crate::info::Info;
-use crate::load;
-use crate::loaded::Loaded;
-use crate::outside_waits::OutsideWaits;
-use crate::question::Question;
+use crate::imports::State;
+use crate::load::{PluginSpec, loading};
+use crate::outside::OutsideWaits;
 use crate::sandbox::Sandbox;
-use crate::spec::PluginSpec;
-use crate::state::State;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::sync::Arc;

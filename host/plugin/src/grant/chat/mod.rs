@@ -6,9 +6,8 @@ mod taped;
 pub use reply::ChatReply;
 
 use super::error::GrantError;
-use crate::call_meter::{CallMeter, Progress};
-use crate::chat::{ChatBody, ChatError, ChatRequest, Endpoint, Endpoints};
-use crate::memory_budget::NoMemory;
+use crate::budget::NoMemory;
+use crate::outside::{CallMeter, ChatBody, ChatError, ChatRequest, Endpoint, Endpoints, Progress};
 use crate::tape::{CallTape, RequestHash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -212,7 +211,7 @@ async fn in_turn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::ChatModel;
+    use crate::outside::ChatModel;
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use serde_json::Value;

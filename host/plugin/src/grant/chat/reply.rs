@@ -1,6 +1,6 @@
 //! `chat.reply`: an answer's body, whose parts are parsed when they are read.
 
-use crate::chat::{ChatBody, ChatError};
+use crate::outside::{ChatBody, ChatError};
 use serde::Deserialize;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -140,7 +140,7 @@ fn each<'a>(list: &'a RawValue, mut visit: impl FnMut(&'a RawValue)) -> serde_js
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_meter::CallMeter;
+    use crate::outside::CallMeter;
 
     async fn reply(json: &str) -> Result<ChatReply, ChatError> {
         let meter = CallMeter::alone();

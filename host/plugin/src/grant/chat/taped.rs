@@ -1,7 +1,6 @@
 //! Records answers on the call's tape, and reads them from it.
 
-use crate::call_meter::{CallMeter, Held, Progress};
-use crate::chat::{ChatBody, ChatError, ChatRequest};
+use crate::outside::{CallMeter, ChatBody, ChatError, ChatRequest, Held, Progress};
 use crate::tape::{CallTape, RequestHash};
 use bytes::Bytes;
 use serde_json::value::RawValue;

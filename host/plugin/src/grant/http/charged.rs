@@ -1,6 +1,6 @@
 //! Charges a call for the host's memory of an exchange.
 
-use crate::call_meter::Held;
+use crate::outside::Held;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;

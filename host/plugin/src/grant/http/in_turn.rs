@@ -4,7 +4,7 @@ use super::access::HttpAccess;
 use super::charged::Connection;
 use super::send::{self, Failure};
 use super::target::Target;
-use crate::call_meter::CallMeter;
+use crate::outside::CallMeter;
 use gavel_endpoint::{ChosenServer, Reported, Turn};
 use http::{Request, Response};
 use std::time::{Duration, SystemTime};

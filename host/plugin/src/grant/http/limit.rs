@@ -1,8 +1,7 @@
 //! The limiter that a plugin's requests to servers wait for.
 
-use crate::call_meter::CallMeter;
 use crate::grant::error::GrantError;
-use crate::outside::Outside;
+use crate::outside::{CallMeter, Outside};
 use gavel_endpoint::{Limiter, Turn};
 
 /// The limiter that a plugin's requests to servers wait for.

@@ -23,7 +23,7 @@ pub use servers::HttpServers;
 pub(super) use servers::{ServerPool, check as check_servers};
 
 use super::error::GrantError;
-use crate::call_meter::CallMeter;
+use crate::outside::CallMeter;
 use crate::tape::CallTape;
 use charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
 use rule::Rule;

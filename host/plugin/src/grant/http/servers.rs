@@ -1,8 +1,8 @@
 //! Servers that answer the same requests of a plugin.
 
 use super::target::Target;
-use crate::call_meter::CallMeter;
 use crate::grant::error::GrantError;
+use crate::outside::CallMeter;
 use gavel_endpoint::{ChosenServer, OnEndpointDown, Servers};
 use http::header::HOST;
 use http::{HeaderValue, Request, Uri};

@@ -1,0 +1,201 @@
+//! The threads that plugins run on, in two lanes. A call starts in the fast
+//! one; if it outlives its first slice it continues in the slow one, so that
+//! short calls overtake it.
+
+use crate::budget::first_slice::{History, Slice};
+use crate::budget::limits::Limits;
+use crate::budget::pauses::Pauses;
+use crate::budget::time::{TimeUse, TimedCall, TimedPoll};
+use gavel_data::Budget;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// The time that a call runs before it leaves the fast lane. A rule takes a tenth of it.
+const SLICE: Duration = Duration::from_millis(1);
+/// The most calls that run at once on each thread of a lane. More would only
+/// share the thread's time, and each would end later.
+const CALLS_PER_THREAD: usize = 4;
+/// The steps of `nice` below the rest of the process. Where libtorch wants the same core, 10 steps give a plugin a
+/// tenth of its time. With 5 steps, two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would
+/// hardly end before its deadline.
+const FAST_NICE: libc::c_int = 10;
+/// The same for the slow lane: a seventh of the weight of a thread in the fast lane.
+const SLOW_NICE: libc::c_int = 19;
+
+/// How many tasks a thread of the fast lane runs before it looks for what calls wait for outside; tokio's default.
+const FAST_EVENT_INTERVAL: u32 = 61;
+/// The same for the slow lane, where a task runs until its guest is interrupted: beside a call that loops, each answer of
+/// a server would come 61 such slices late.
+const SLOW_EVENT_INTERVAL: u32 = 1;
+
+/// How a call ended in its lane.
+pub(crate) enum LaneEnd<T> {
+    /// It is done.
+    Done(T),
+    /// A budget of time was used up.
+    OverBudget(Budget),
+    /// The host lost it.
+    Lost(String),
+}
+
+pub(crate) struct Lanes {
+    fast: Lane,
+    slow: Lane,
+}
+
+struct Lane {
+    /// Taken when it is dropped.
+    runtime: Option<Runtime>,
+    handle: Handle,
+    gate: Arc<Semaphore>,
+}
+
+impl Lanes {
+    /// The fast lane has `threads`, the slow one fewer, at a lower priority.
+    pub(crate) fn new(threads: NonZeroUsize) -> io::Result<Self> {
+        let slow = (threads.get() - 1).max(1);
+        Ok(Self {
+            fast: Lane::new("gavel-plugin", threads.get(), FAST_NICE, FAST_EVENT_INTERVAL)?,
+            slow: Lane::new("gavel-slow", slow, SLOW_NICE, SLOW_EVENT_INTERVAL)?,
+        })
+    }
+
+    /// The runtime that starts calls.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.fast.handle
+    }
+
+    /// Runs a call: its first slice here, in the caller's task, and the rest in the
+    /// slow lane. `pauses` tells why the guest yields; `history` is that of its
+    /// plugin.
+    pub(crate) async fn run<F>(
+        &self,
+        call: F,
+        limits: Limits,
+        pauses: Arc<Pauses>,
+        history: &History,
+    ) -> (LaneEnd<F::Output>, TimeUse)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let mut call = TimedCall::new(call, limits, pauses, self.fast.gate.clone());
+        match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
+            TimedPoll::Done(output) => {
+                history.note(false);
+                return (LaneEnd::Done(output), call.used());
+            }
+            TimedPoll::OverBudget(budget) => return (LaneEnd::OverBudget(budget), call.used()),
+            TimedPoll::Outlived => call.change_lane(self.slow.gate.clone()),
+        }
+        // A set ends its tasks when it is dropped, so dropping the wait ends the call.
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(
+            async move {
+                match poll_fn(|context| call.poll(context, None)).await {
+                    TimedPoll::Done(output) => (LaneEnd::Done(output), call.used()),
+                    TimedPoll::OverBudget(budget) => (LaneEnd::OverBudget(budget), call.used()),
+                    TimedPoll::Outlived => (LaneEnd::Lost("a call without a slice outlived it".into()), call.used()),
+                }
+            },
+            &self.slow.handle,
+        );
+        match tasks.join_next().await {
+            Some(Ok((end, used))) => {
+                if used.cpu < SLICE {
+                    history.note(false);
+                }
+                (end, used)
+            }
+            Some(Err(error)) => (LaneEnd::Lost(error.to_string()), TimeUse::default()),
+            None => (LaneEnd::Lost("the task of the call was lost".into()), TimeUse::default()),
+        }
+    }
+}
+
+impl Lane {
+    fn new(name: &str, threads: usize, nice: libc::c_int, event_interval: u32) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name(name)
+            .event_interval(event_interval)
+            .enable_all()
+            .on_thread_start(move || lower_priority(nice))
+            .build()?;
+        let gate = Arc::new(Semaphore::new(threads * CALLS_PER_THREAD));
+        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime), gate })
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // In the background, since a drop must not block in every context, and nothing is left to wait for.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn lower_priority(nice: libc::c_int) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: both calls take and return plain integers. A failure leaves the priority as it was, which is harmless.
+    unsafe {
+        let thread = libc::syscall(libc::SYS_gettid) as libc::id_t;
+        libc::setpriority(libc::PRIO_PROCESS, thread, nice);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = nice;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Poll;
+    use std::time::Instant;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    #[test]
+    fn answers_of_a_server_do_not_wait_for_many_slices_of_a_call_that_loops() {
+        const ANSWERS: usize = 20;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, mut byte) = (listener.accept().unwrap().0, [0]);
+            while stream.read_exact(&mut byte).is_ok() {
+                stream.write_all(&byte).unwrap();
+            }
+        });
+        let lane = Lane::new("test", 1, 0, SLOW_EVENT_INTERVAL).unwrap();
+        let slices = Arc::new(AtomicUsize::new(0));
+        let counted = slices.clone();
+        // As an interrupted guest: it wakes itself.
+        lane.handle.spawn(poll_fn(move |context| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_micros(500) {}
+            context.waker().wake_by_ref();
+            Poll::<()>::Pending
+        }));
+        let asking = lane.handle.spawn(async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let before = slices.load(Ordering::Relaxed);
+            for _ in 0..ANSWERS {
+                stream.write_all(&[1]).await.unwrap();
+                stream.read_exact(&mut [0]).await.unwrap();
+            }
+            slices.load(Ordering::Relaxed) - before
+        });
+        let slices = lane.handle.block_on(asking).unwrap();
+        assert!(slices < 10 * ANSWERS, "{slices} slices for {ANSWERS} answers");
+    }
+}

@@ -1,0 +1,125 @@
+//! One call of a plugin: in an idle instance if there is one, else in a fresh
+//! instance.
+
+use crate::call::fresh::{CallSetup, run_fresh};
+use crate::call::init::call_init;
+use crate::call::loaded::Loaded;
+use crate::call::question::Question;
+use crate::call::report::{CallReport, GuestResult, used_fuel};
+use crate::engine::{Exports, FreshStore, ReadyInstance};
+use crate::imports::State;
+use gavel_data::{Blame, Outcome};
+use std::sync::Arc;
+use wasmtime::Store;
+
+/// Calls a plugin within its budgets.
+pub(crate) async fn ask<Q: Question>(
+    plugin: &Arc<Loaded>,
+    question: Q,
+    setup: &CallSetup<'_>,
+) -> CallReport<Q::Answer> {
+    let idle = plugin.idle.as_ref().and_then(|idle| idle.take());
+    let report = match idle {
+        Some(instance) => ask_idle(plugin, instance, question, setup).await,
+        None => ask_fresh(plugin, question, setup).await,
+    };
+    let answer = report.answer.and_then(|Answered { answer, instance }| {
+        if let (Some(idle), Some(instance)) = (&plugin.idle, instance) {
+            idle.put(instance);
+        }
+        answer
+    });
+    CallReport { answer, details: report.details }
+}
+
+/// The result of a call, and its instance if it may answer another call.
+struct Answered<A> {
+    answer: Result<A, Outcome>,
+    instance: Option<ReadyInstance>,
+}
+
+/// The first call of an instance.
+async fn ask_fresh<Q: Question>(
+    plugin: &Arc<Loaded>,
+    question: Q,
+    setup: &CallSetup<'_>,
+) -> CallReport<Answered<Q::Answer>> {
+    let seed = setup.seed;
+    run_fresh(plugin, setup, |plugin, fresh| ask_first(plugin, fresh, question.clone(), seed)).await
+}
+
+async fn ask_first<Q: Question>(
+    plugin: Arc<Loaded>,
+    mut fresh: FreshStore,
+    question: Q,
+    seed: u64,
+) -> GuestResult<Answered<Q::Answer>> {
+    match make_ready(&plugin, &mut fresh.store, seed).await {
+        Ok(Ok(exports)) => ask_ready(plugin, fresh.ready(exports), question).await,
+        Ok(Err(outcome)) => {
+            let answer = Ok(Answered { answer: Err(outcome), instance: None });
+            GuestResult { answer, fuel: used_fuel(&plugin, &fresh.store) }
+        }
+        Err(error) => GuestResult { answer: Err(error), fuel: used_fuel(&plugin, &fresh.store) },
+    }
+}
+
+/// Starts an instance from a snapshot after `init`, or calls `init`. The outer
+/// error is a trap.
+pub(crate) async fn make_ready(
+    plugin: &Loaded,
+    store: &mut Store<State>,
+    seed: u64,
+) -> wasmtime::Result<Result<Exports, Outcome>> {
+    let exports = plugin.linked.instantiate(store).await?;
+    if plugin.no_snapshot.is_some() {
+        store.data_mut().begin_init();
+        if let Err(what) = call_init(plugin, store, &exports).await? {
+            let what = format!("`init` accepted these parameters once and now refuses them: {what}");
+            return Ok(Err(Outcome::Fault { whose: Blame::Plugin, what }));
+        }
+        store.data_mut().begin_call(&plugin.granted, seed);
+    }
+    Ok(Ok(exports))
+}
+
+/// A call of an instance that is ready.
+async fn ask_ready<Q: Question>(
+    plugin: Arc<Loaded>,
+    mut instance: ReadyInstance,
+    question: Q,
+) -> GuestResult<Answered<Q::Answer>> {
+    State::give_handles(&mut instance.store, &plugin.limits, question.handles());
+    let answer = question.ask(plugin.clone(), &instance.exports, &mut instance.store).await;
+    instance.calls += 1;
+    let fuel = used_fuel(&plugin, &instance.store);
+    let answer = answer.map(|answer| {
+        let may_stay = Q::is_sound(&answer) && plugin.idle.is_some();
+        Answered { answer: Ok(answer), instance: may_stay.then_some(instance) }
+    });
+    GuestResult { answer, fuel }
+}
+
+/// A further call of an idle instance; a call of a fresh instance if all memory
+/// is in use.
+async fn ask_idle<Q: Question>(
+    plugin: &Arc<Loaded>,
+    mut instance: ReadyInstance,
+    question: Q,
+    setup: &CallSetup<'_>,
+) -> CallReport<Answered<Q::Answer>> {
+    let traces = setup.traces(plugin);
+    let traces = instance.store.data_mut().begin_again(&plugin.granted, setup.seed, traces);
+    instance.store.set_epoch_deadline(1);
+    if let Some(fuel) = plugin.limits.fuel
+        && let Err(error) = instance.store.set_fuel(fuel)
+    {
+        return CallReport::lost(&format!("no fuel for a call: {error:#}"));
+    }
+    let call = ask_ready(plugin.clone(), instance, question.clone());
+    let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
+    if traces.memory.crowded() {
+        return ask_fresh(plugin, question, setup).await;
+    }
+    CallReport::new(plugin, end, time, &traces)
+}

@@ -1,0 +1,45 @@
+//! A loaded plugin, which all its calls share.
+
+use crate::budget::{History, Limits};
+use crate::call::info::Info;
+use crate::compile::NoSnapshot;
+use crate::engine::{IdleInstances, Linked, Shared, Slots};
+use crate::error::LoadError;
+use crate::grant::{Granted, Grants};
+use std::sync::Arc;
+
+/// The part of a plugin that its calls share.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    pub(crate) name: String,
+    pub(crate) hash: String,
+    pub(crate) params: String,
+    pub(crate) params_hash: String,
+    pub(crate) contract: String,
+    pub(crate) limits: Limits,
+    pub(crate) grants: Grants,
+    pub(crate) granted: Arc<Granted>,
+    pub(crate) info: Info,
+    pub(crate) linked: Linked,
+    pub(crate) slots: Slots,
+    pub(crate) shared: Arc<Shared>,
+    /// Idle instances, which wait for further calls; `None` without `reuse`.
+    pub(crate) idle: Option<Arc<IdleInstances>>,
+    /// Whether its last calls outlived their first slice.
+    pub(crate) history: Arc<History>,
+    /// Why there is no snapshot, so that `init` runs in each instance.
+    pub(crate) no_snapshot: Option<NoSnapshot>,
+    /// Bytes that every call needs: the memory of an instance after `init`.
+    pub(crate) first_reservation: usize,
+}
+
+impl Loaded {
+    /// Refuses a plugin whose sessions could never have room.
+    pub(crate) fn check_session_room(&self) -> Result<(), LoadError> {
+        let (asked, allowed) = (self.limits.memory, self.shared.instances.session_memory_bytes());
+        if asked <= allowed {
+            return Ok(());
+        }
+        Err(LoadError::SessionMemory { plugin: self.name.clone(), asked, allowed })
+    }
+}

@@ -1,0 +1,262 @@
+//! The engines that run components. In one, instances share the slots of a pool,
+//! which is several times faster than new memory for each instance. The other
+//! allocates new memory, for components that do not fit a slot and for machines
+//! without room for a pool.
+
+use crate::budget::{TABLE_ELEMENTS, machine_limits};
+use crate::compile::{Code, engine_config};
+use crate::error::LoadError;
+use crate::imports;
+use crate::imports::State;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// The most instances of a pool. Each reserves 8 GiB of address space, of which a process has 128 TiB.
+const MAX_SLOTS: u32 = 10_000;
+/// The fewest instances of a pool. With fewer, calls would wait that could run.
+const MIN_SLOTS: u32 = 64;
+/// The largest memory in a slot. A plugin with a higher limit does not use the pool.
+const SLOT_MEMORY: usize = 1 << 30;
+/// A Python component has two memories, its own and that of an adapter.
+const SLOT_MEMORIES: u32 = 2;
+/// A Python component with its shared libraries has about a dozen.
+const SLOT_CORE_INSTANCES: u32 = 16;
+const SLOT_TABLES: u32 = 8;
+/// The most bytes of the host's own data for an instance. A Python component has
+/// thousands of globals and imports.
+const INSTANCE_BYTES: usize = 4 << 20;
+/// Memory that a call has touched is cleared, and not returned to the kernel, up
+/// to this size. A simple Python call touches 5 MiB.
+const KEEP_RESIDENT: usize = 8 << 20;
+
+/// The engines with one set of compiler settings, created when they are needed.
+pub(crate) struct Engines {
+    fuel: bool,
+    pooled: OnceLock<Option<LinkedEngine>>,
+    on_demand: OnceLock<LinkedEngine>,
+}
+
+/// An engine, and the linker of its components.
+struct LinkedEngine {
+    engine: Engine,
+    linker: Linker<State>,
+    slots: Slots,
+}
+
+/// A component in its engine.
+pub(crate) struct PlacedComponent<'a> {
+    linked: &'a LinkedEngine,
+    pub(crate) component: Component,
+}
+
+impl PlacedComponent<'_> {
+    /// The engine.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.linked.engine
+    }
+
+    /// Connects its imports.
+    pub(crate) fn link(&self) -> wasmtime::Result<InstancePre<State>> {
+        self.linked.linker.instantiate_pre(&self.component)
+    }
+
+    /// The slots for its instances.
+    pub(crate) fn slots(&self) -> Slots {
+        self.linked.slots.clone()
+    }
+}
+
+/// The slot of one instance. It must outlive the instance's store.
+pub(crate) struct Slot {
+    _slot: Option<OwnedSemaphorePermit>,
+    _session: Option<OwnedSemaphorePermit>,
+}
+
+/// Where the instances of a component find room: the slots of a pool, or nothing to wait for.
+#[derive(Clone)]
+pub(crate) struct Slots(Option<PoolSlots>);
+
+/// The free slots of a pool.
+#[derive(Clone)]
+struct PoolSlots {
+    all: Arc<Semaphore>,
+    /// The slots that sessions may hold. The others are for calls, which sessions may wait for.
+    sessions: Arc<Semaphore>,
+}
+
+impl Slots {
+    fn of_pool(slots: usize) -> Self {
+        let sessions = Arc::new(Semaphore::new((slots / 2).max(1)));
+        Self(Some(PoolSlots { all: Arc::new(Semaphore::new(slots)), sessions }))
+    }
+
+    /// Waits, in turn, for a free slot.
+    pub(crate) async fn wait(&self) -> Slot {
+        let slot = match &self.0 {
+            // The semaphores are never closed.
+            Some(slots) => slots.all.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        Slot { _slot: slot, _session: None }
+    }
+
+    /// Waits, in turn, for a free slot that sessions may hold.
+    pub(crate) async fn wait_for_session(&self) -> Slot {
+        let session = match &self.0 {
+            Some(slots) => slots.sessions.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        Slot { _session: session, ..self.wait().await }
+    }
+}
+
+impl Engines {
+    /// Engines; `fuel` tells whether they meter fuel.
+    pub(crate) fn new(fuel: bool) -> Self {
+        Self { fuel, pooled: OnceLock::new(), on_demand: OnceLock::new() }
+    }
+
+    /// Interrupts all guests that run in them.
+    pub(crate) fn tick(&self) {
+        let pooled = self.pooled.get().and_then(Option::as_ref);
+        pooled.into_iter().chain(self.on_demand.get()).for_each(|linked| linked.engine.increment_epoch());
+    }
+
+    /// Whether their code meters fuel.
+    pub(crate) fn fuel(&self) -> bool {
+        self.fuel
+    }
+
+    /// An engine with the settings that all code is compiled with.
+    pub(crate) fn reference(&self) -> Result<&Engine, LoadError> {
+        Ok(&self.on_demand()?.engine)
+    }
+
+    /// Loads code where each instance may use `memory` bytes.
+    pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<PlacedComponent<'_>, LoadError> {
+        if let Some(linked) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
+            match code.load(&linked.engine) {
+                Ok(component) => return Ok(PlacedComponent { linked, component }),
+                Err(error) => tracing::debug!("a plugin runs without the pool: {error:#}"),
+            }
+        }
+        self.place_on_demand(code)
+    }
+
+    /// Loads code outside of the pool.
+    pub(crate) fn place_on_demand(&self, code: &Code) -> Result<PlacedComponent<'_>, LoadError> {
+        let linked = self.on_demand()?;
+        let component = code.load(&linked.engine).map_err(engine_error)?;
+        Ok(PlacedComponent { linked, component })
+    }
+
+    fn pooled(&self) -> Option<&LinkedEngine> {
+        self.pooled.get_or_init(|| LinkedEngine::pooled(self.fuel)).as_ref()
+    }
+
+    fn on_demand(&self) -> Result<&LinkedEngine, LoadError> {
+        if let Some(linked) = self.on_demand.get() {
+            return Ok(linked);
+        }
+        let linked = LinkedEngine::new(&engine_config(self.fuel), None).map_err(engine_error)?;
+        // If two threads are here at once, the first engine is kept.
+        Ok(self.on_demand.get_or_init(|| linked))
+    }
+}
+
+impl LinkedEngine {
+    fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
+        let engine = Engine::new(config)?;
+        let linker = imports::linker(&engine)?;
+        let slots = slots.map_or(Slots(None), |slots| Slots::of_pool(slots as usize));
+        Ok(Self { engine, linker, slots })
+    }
+
+    /// The largest pool that there is room for; `None` if that is too small.
+    fn pooled(fuel: bool) -> Option<Self> {
+        let mut slots = u32::try_from(machine_limits::max_instances()).unwrap_or(MAX_SLOTS).min(MAX_SLOTS);
+        while slots >= MIN_SLOTS {
+            let mut config = engine_config(fuel);
+            config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
+            match Self::new(&config, Some(slots)) {
+                Ok(linked) => return Some(linked),
+                Err(error) => tracing::debug!("no room for a pool of {slots} plugin instances: {error:#}"),
+            }
+            slots /= 2;
+        }
+        tracing::info!("plugins run without a pool of instances: there is not enough address space");
+        None
+    }
+}
+
+fn pool(slots: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(slots)
+        .total_stacks(slots)
+        .total_core_instances(slots * SLOT_CORE_INSTANCES)
+        .total_memories(slots * SLOT_MEMORIES)
+        .total_tables(slots * SLOT_TABLES)
+        .max_core_instances_per_component(SLOT_CORE_INSTANCES)
+        .max_memories_per_component(SLOT_MEMORIES)
+        .max_tables_per_component(SLOT_TABLES)
+        .max_tables_per_module(SLOT_TABLES)
+        .table_elements(TABLE_ELEMENTS)
+        .max_core_instance_size(INSTANCE_BYTES)
+        .max_component_instance_size(INSTANCE_BYTES)
+        .max_memory_size(SLOT_MEMORY)
+        .pagemap_scan(Enabled::Auto);
+    // Without the scan, all of these bytes would be cleared after each call, touched or not.
+    if PoolingAllocationConfig::is_pagemap_scan_available() {
+        pool.linear_memory_keep_resident(KEEP_RESIDENT).table_keep_resident(KEEP_RESIDENT);
+    }
+    pool
+}
+
+fn engine_error(error: wasmtime::Error) -> LoadError {
+    LoadError::Engine(format!("{error:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[tokio::test]
+    async fn a_full_pool_makes_calls_wait_in_turn() {
+        let slots = Slots::of_pool(1);
+        let held = slots.wait().await;
+        let (mut second, mut third) = (pin!(slots.wait()), pin!(slots.wait()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        drop(held);
+        assert!(third.as_mut().poll(&mut context).is_pending(), "it came last");
+        let Poll::Ready(held) = second.as_mut().poll(&mut context) else { panic!("it is its turn") };
+        drop(held);
+        assert!(third.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[tokio::test]
+    async fn sessions_leave_slots_for_calls() {
+        let slots = Slots::of_pool(4);
+        let _sessions = [slots.wait_for_session().await, slots.wait_for_session().await];
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(slots.wait_for_session()).as_mut().poll(&mut context).is_pending());
+        assert!(pin!(slots.wait()).as_mut().poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn an_instance_takes_no_more_of_the_pool_than_its_slot() {
+        let mut config = engine_config(false);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
+        let linked = LinkedEngine::new(&config, Some(2)).unwrap();
+        // An empty component.
+        let code = Code::from_bytes(linked.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
+        let pre = linked.linker.instantiate_pre(&code.load(&linked.engine).unwrap()).unwrap();
+        assert!(pre.component().resources_required().is_some());
+    }
+}

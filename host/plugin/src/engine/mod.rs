@@ -1,0 +1,19 @@
+//! The engines that run components, and their instances.
+
+mod engines;
+mod exports;
+mod idle_instances;
+mod instance;
+mod instance_slots;
+mod session_rooms;
+mod shared;
+mod ticking_engines;
+
+pub(crate) use engines::{Engines, PlacedComponent, Slots};
+pub(crate) use exports::{Exports, Linked};
+pub(crate) use idle_instances::IdleInstances;
+pub(crate) use instance::{FreshStore, InstancePermit, ReadyInstance};
+pub(crate) use instance_slots::InstanceLimits;
+pub use session_rooms::SessionRooms;
+pub(crate) use shared::Shared;
+pub(crate) use ticking_engines::TickingEngines;

@@ -1,0 +1,11 @@
+//! Loads components and programs: read, checked, compiled and initialised.
+
+pub(crate) mod component;
+pub(crate) mod contract;
+pub(crate) mod loading;
+mod program;
+mod spec;
+
+pub use contract::CONTRACT;
+pub(crate) use program::Program;
+pub use spec::{PluginSpec, ProgramSpec};
