@@ -183,7 +183,7 @@ fn advantages_are_verls() {
     let width = fixtures.tensors["mask"].0[2];
     // verl has no estimator that imitates, and distils in its loss.
     let is_verls = |estimator: &Estimator| !matches!(estimator, Estimator::Raft | Estimator::Distillation);
-    for estimator in Estimator::ALL.into_iter().filter(is_verls) {
+    for estimator in Estimator::ALL.iter().copied().filter(is_verls) {
         let serde_json::Value::String(name) = serde_json::to_value(estimator).unwrap() else { panic!("{estimator:?}") };
         for case in 0..fixtures.cases() {
             let (mut groups, places) = groups(&fixtures, case, &weights);

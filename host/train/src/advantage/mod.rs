@@ -1,7 +1,8 @@
 //! How much better a sample was than expected.
 //!
 //! Each estimator is one file. It sees the groups of a whole batch and gives the advantage of each sample, or of each of
-//! its tokens. To add one, add a file here, a variant of [`Estimator`] and its line in [`AdvantageConfig::estimate`].
+//! its tokens. To add one, add a file here, its entry in the list of [`Estimator`] and its line in
+//! [`AdvantageConfig::estimate`]; a key that only some estimators take is checked in [`AdvantageConfig::validate`].
 
 mod batch;
 mod distillation;
@@ -30,10 +31,24 @@ use gae::Discount;
 use optimal_token_baseline::Alignment;
 use serde::{Deserialize, Serialize};
 
-/// Which estimator turns rewards into advantages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Estimator {
+/// Declares the estimators.
+macro_rules! estimators {
+    ($($(#[$about:meta])* $estimator:ident,)+) => {
+        /// Which estimator turns rewards into advantages.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Estimator {
+            $($(#[$about])* $estimator,)+
+        }
+
+        impl Estimator {
+            /// All estimators.
+            pub const ALL: &[Self] = &[$(Self::$estimator,)+];
+        }
+    };
+}
+
+estimators! {
     /// Mean and standard deviation of the group (DeepSeekMath, 2024).
     #[default]
     Grpo,
@@ -69,25 +84,6 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// All estimators.
-    pub const ALL: [Self; 15] = [
-        Self::Grpo,
-        Self::DrGrpo,
-        Self::GrpoPassk,
-        Self::ReinforcePlusPlus,
-        Self::ReinforcePlusPlusBaseline,
-        Self::Rloo,
-        Self::Opo,
-        Self::Gpg,
-        Self::Gdpo,
-        Self::Remax,
-        Self::Gae,
-        Self::OptimalTokenBaseline,
-        Self::TirOptimalTokenBaseline,
-        Self::Raft,
-        Self::Distillation,
-    ];
-
     /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
     pub fn compares(self) -> bool {
         !matches!(self, Self::ReinforcePlusPlus | Self::Remax | Self::Gae | Self::Distillation)

@@ -173,7 +173,7 @@ fn the_order_of_groups_and_samples_does_not_matter() {
     ];
     let reversed: Vec<ScoredGroup> =
         groups.iter().rev().map(|one| group(one.samples.iter().rev().cloned().collect())).collect();
-    for estimator in Estimator::ALL {
+    for estimator in Estimator::ALL.iter().copied() {
         let flat = |groups: &[ScoredGroup]| -> Vec<f64> {
             let found = config(estimator).estimate(groups, &RewardStatistics::default());
             let each = found.iter().zip(groups).flat_map(|(found, group)| found.iter().zip(&group.samples));

@@ -1,7 +1,7 @@
 //! The loss that an update minimises.
 //!
 //! Each policy loss is one file, such as `ppo_clip.rs`: its formula, its keys, its tests. To add one, add a file here,
-//! its name and its variant in `policy_loss.rs`, and the keys that no other loss has in `table.rs`.
+//! its entry in the list of `policy_loss.rs`, and the keys that no other loss has in `table.rs`.
 
 mod aggregation;
 mod cispo;
@@ -16,7 +16,6 @@ mod gspo;
 mod icepop;
 mod kl_cov;
 mod m2po;
-mod name;
 mod objective;
 mod old_logprobs;
 mod policy_loss;

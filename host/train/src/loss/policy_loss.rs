@@ -11,62 +11,114 @@ use super::gspo::Gspo;
 use super::icepop::IcePop;
 use super::kl_cov::KlCov;
 use super::m2po::M2po;
-use super::name::PolicyLossName;
 use super::ppo_clip::PpoClip;
 use super::sapo::Sapo;
 use super::table::LossTable;
 use super::token_loss::{Drawn, Surrogate, TokenLoss, Tokens};
 use crate::config::ConfigError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use tch::TchError;
 
-/// The loss of a token, with its settings. Each is a file beside this one.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PolicyLoss {
-    /// PPO's clipped surrogate; `vanilla` in a configuration.
-    PpoClip(PpoClip),
-    /// `gspo` and `gspo_token`.
-    Gspo(Gspo),
-    /// `icepop`
-    IcePop(IcePop),
-    /// `m2po`
-    M2po(M2po),
-    /// `sapo`
-    Sapo(Sapo),
-    /// `gpg`
-    Gpg(Gpg),
-    /// `clip_cov`
-    ClipCov(ClipCov),
-    /// `kl_cov`
-    KlCov(KlCov),
-    /// `geo_mean`
-    GeoMean(GeoMean),
-    /// `cispo`
-    Cispo(Cispo),
-    /// `dppo_tv` and `dppo_kl`.
-    Dppo(Dppo),
-    /// `dro`
-    Dro(Dro),
+/// Declares the losses: their settings, and the names under which a configuration asks for each, with the settings that
+/// have the name and the defaults under it.
+macro_rules! losses {
+    ($($(#[$about:meta])* $loss:ident { $($name:ident $written:literal: $form:pat => $default:expr,)+ })+) => {
+        /// The loss of a token, with its settings. Each is a file beside this one.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum PolicyLoss {
+            $($(#[$about])* $loss($loss),)+
+        }
+
+        /// The names of the losses of a token.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub(crate) enum PolicyLossName {
+            $($(#[serde(rename = $written)] $name,)+)+
+        }
+
+        impl PolicyLossName {
+            /// All names.
+            const ALL: &[Self] = &[$($(Self::$name,)+)+];
+
+            /// The loss with its defaults.
+            fn loss(self) -> PolicyLoss {
+                match self {
+                    $($(Self::$name => PolicyLoss::$loss($default),)+)+
+                }
+            }
+
+            /// The name as it is written.
+            fn as_str(self) -> &'static str {
+                match self {
+                    $($(Self::$name => $written,)+)+
+                }
+            }
+        }
+
+        impl PolicyLoss {
+            fn name(&self) -> PolicyLossName {
+                match self {
+                    $($(Self::$loss($form) => PolicyLossName::$name,)+)+
+                }
+            }
+
+            fn surrogate(&self) -> &dyn Surrogate {
+                match self {
+                    $(Self::$loss(loss) => loss,)+
+                }
+            }
+
+            fn surrogate_mut(&mut self) -> &mut dyn Surrogate {
+                match self {
+                    $(Self::$loss(loss) => loss,)+
+                }
+            }
+        }
+    };
 }
 
-impl PolicyLossName {
-    /// The loss with its defaults.
-    fn loss(self) -> PolicyLoss {
-        match self {
-            Self::Vanilla => PolicyLoss::PpoClip(PpoClip::default()),
-            Self::Gspo => PolicyLoss::Gspo(Gspo::new(false)),
-            Self::GspoToken => PolicyLoss::Gspo(Gspo::new(true)),
-            Self::IcePop => PolicyLoss::IcePop(IcePop::default()),
-            Self::M2po => PolicyLoss::M2po(M2po::default()),
-            Self::Sapo => PolicyLoss::Sapo(Sapo::default()),
-            Self::Gpg => PolicyLoss::Gpg(Gpg),
-            Self::ClipCov => PolicyLoss::ClipCov(ClipCov::default()),
-            Self::KlCov => PolicyLoss::KlCov(KlCov::default()),
-            Self::GeoMean => PolicyLoss::GeoMean(GeoMean::default()),
-            Self::Cispo => PolicyLoss::Cispo(Cispo::default()),
-            Self::DppoTv => PolicyLoss::Dppo(Dppo::new(Divergence::TotalVariation)),
-            Self::DppoKl => PolicyLoss::Dppo(Dppo::new(Divergence::Kl)),
-            Self::Dro => PolicyLoss::Dro(Dro::default()),
-        }
+losses! {
+    /// PPO's clipped surrogate.
+    PpoClip { Vanilla "vanilla": _ => PpoClip::default(), }
+    /// Group sequence policy optimisation, with the advantage of a response or of each token.
+    Gspo {
+        Gspo "gspo": Gspo { by_token: false, .. } => Gspo::new(false),
+        GspoToken "gspo_token": Gspo { by_token: true, .. } => Gspo::new(true),
+    }
+    /// IcePop.
+    IcePop { IcePop "icepop": _ => IcePop::default(), }
+    /// Second-moment trust policy optimisation.
+    M2po { M2po "m2po": _ => M2po::default(), }
+    /// Soft adaptive policy optimisation.
+    Sapo { Sapo "sapo": _ => Sapo::default(), }
+    /// The policy gradient alone.
+    Gpg { Gpg "gpg": _ => Gpg, }
+    /// PPO's surrogate without the tokens of the largest covariance.
+    ClipCov { ClipCov "clip_cov": _ => ClipCov::default(), }
+    /// A penalty on the tokens of the largest covariance.
+    KlCov { KlCov "kl_cov": _ => KlCov::default(), }
+    /// Geometric-mean policy optimisation.
+    GeoMean { GeoMean "geo_mean": _ => GeoMean::default(), }
+    /// Clipped importance-sampling weights.
+    Cispo { Cispo "cispo": _ => Cispo::default(), }
+    /// Divergence proximal policy optimisation, by total variation or by KL.
+    Dppo {
+        DppoTv "dppo_tv": Dppo { divergence: Divergence::TotalVariation, .. } => Dppo::new(Divergence::TotalVariation),
+        DppoKl "dppo_kl": Dppo { divergence: Divergence::Kl, .. } => Dppo::new(Divergence::Kl),
+    }
+    /// Direct reward optimisation.
+    Dro { Dro "dro": _ => Dro::default(), }
+}
+
+impl Default for PolicyLossName {
+    fn default() -> Self {
+        Self::Vanilla
+    }
+}
+
+impl fmt::Display for PolicyLossName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
     }
 }
 
@@ -76,36 +128,16 @@ impl Default for PolicyLoss {
     }
 }
 
-/// Evaluates `$get` with the settings of whichever loss a value is.
-macro_rules! each {
-    ($loss:expr, $one:ident => $get:expr) => {
-        match $loss {
-            PolicyLoss::PpoClip($one) => $get,
-            PolicyLoss::Gspo($one) => $get,
-            PolicyLoss::IcePop($one) => $get,
-            PolicyLoss::M2po($one) => $get,
-            PolicyLoss::Sapo($one) => $get,
-            PolicyLoss::Gpg($one) => $get,
-            PolicyLoss::ClipCov($one) => $get,
-            PolicyLoss::KlCov($one) => $get,
-            PolicyLoss::GeoMean($one) => $get,
-            PolicyLoss::Cispo($one) => $get,
-            PolicyLoss::Dppo($one) => $get,
-            PolicyLoss::Dro($one) => $get,
-        }
-    };
-}
-
 impl PolicyLoss {
     /// Every loss with its defaults, by name.
     pub fn all() -> Vec<(String, Self)> {
-        PolicyLossName::ALL.into_iter().map(|name| (name.to_string(), name.loss())).collect()
+        PolicyLossName::ALL.iter().map(|name| (name.to_string(), name.loss())).collect()
     }
 
     /// The loss that a table asks for. The keys that it has are taken out of the table.
     pub(super) fn read(table: &mut LossTable) -> Self {
         let mut loss = table.policy.loss();
-        for (key, value) in each!(&mut loss, one => one.keys()) {
+        for (key, value) in loss.surrogate_mut().keys() {
             if let Some(given) = table.number(key).and_then(Option::take) {
                 *value = given;
             }
@@ -116,7 +148,7 @@ impl PolicyLoss {
     /// A table that asks for this loss, with all its keys.
     pub(super) fn written(mut self) -> LossTable {
         let mut table = LossTable { policy: self.name(), ..LossTable::default() };
-        for (key, value) in each!(&mut self, one => one.keys()) {
+        for (key, value) in self.surrogate_mut().keys() {
             if let Some(written) = table.number(key).filter(|_| value.is_finite()) {
                 *written = Some(*value);
             }
@@ -124,48 +156,29 @@ impl PolicyLoss {
         table
     }
 
-    fn name(&self) -> PolicyLossName {
-        match self {
-            Self::PpoClip(_) => PolicyLossName::Vanilla,
-            Self::Gspo(Gspo { by_token: false, .. }) => PolicyLossName::Gspo,
-            Self::Gspo(Gspo { by_token: true, .. }) => PolicyLossName::GspoToken,
-            Self::IcePop(_) => PolicyLossName::IcePop,
-            Self::M2po(_) => PolicyLossName::M2po,
-            Self::Sapo(_) => PolicyLossName::Sapo,
-            Self::Gpg(_) => PolicyLossName::Gpg,
-            Self::ClipCov(_) => PolicyLossName::ClipCov,
-            Self::KlCov(_) => PolicyLossName::KlCov,
-            Self::GeoMean(_) => PolicyLossName::GeoMean,
-            Self::Cispo(_) => PolicyLossName::Cispo,
-            Self::Dppo(Dppo { divergence: Divergence::TotalVariation, .. }) => PolicyLossName::DppoTv,
-            Self::Dppo(Dppo { divergence: Divergence::Kl, .. }) => PolicyLossName::DppoKl,
-            Self::Dro(_) => PolicyLossName::Dro,
-        }
-    }
-
     /// Refuses values that are not valid, naming the key.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        each!(self, one => one.validate())
+        self.surrogate().validate()
     }
 
     /// How tokens become one number if the configuration does not set it.
     pub fn aggregation(&self) -> Aggregation {
-        each!(self, one => one.aggregation())
+        self.surrogate().aggregation()
     }
 
     /// Whether the loss of a token depends on others.
     pub(crate) fn has_context(&self) -> bool {
-        each!(self, one => one.context().is_some())
+        self.surrogate().context().is_some()
     }
 
     /// For each learned token of each row, the numbers of its context, on which its loss depends beyond the token;
     /// nothing if the loss has no context.
     pub(crate) fn context(&self, rows: &[Vec<Drawn>]) -> Option<Vec<Vec<[f64; 2]>>> {
-        each!(self, one => one.context().map(|context| context.of(rows)))
+        self.surrogate().context().map(|context| context.of(rows))
     }
 
     /// The loss of each token.
     pub(crate) fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
-        each!(self, one => one.token_loss(tokens))
+        self.surrogate().token_loss(tokens)
     }
 }

@@ -1,8 +1,8 @@
 //! `[train.loss]` as it is written.
 
 use super::aggregation::Aggregation;
-use super::name::PolicyLossName;
 use super::old_logprobs::OldLogProbs;
+use super::policy_loss::PolicyLossName;
 use crate::config::ConfigError;
 use crate::kl::KlConfig;
 use serde::{Deserialize, Serialize};

@@ -424,7 +424,7 @@ fn every_recipe_of_the_page_is_a_configuration_and_takes_two_steps() {
 #[test]
 fn the_page_has_every_name() {
     let page = std::fs::read_to_string(repository().join("docs/algorithms.md")).unwrap();
-    let names = Estimator::ALL.into_iter().map(written).chain(PolicyLoss::all().into_iter().map(|(name, _)| name));
+    let names = Estimator::ALL.iter().copied().map(written).chain(PolicyLoss::all().into_iter().map(|(name, _)| name));
     for name in names {
         assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
     }
