@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)]
 
 use gavel_policy::{Architecture, Device, Head, Model, ModelConfig};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, SampleId, SftRow, TrainError, Trainer};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, PolicyUpdate, SampleId, SftRow, TrainError, Trainer};
 use std::time::Instant;
 
 const ROUNDS: usize = 8;
@@ -16,7 +16,9 @@ fn main() -> Result<(), TrainError> {
     for hidden_size in [128, 256] {
         let rows = grouped_rows();
         measure("group", hidden_size, |trainer, model| {
-            trainer.update(model, None, &rows, &LossConfig::default(), 1.0, 1e-5).map(|stats| stats.tokens)
+            let (reference, mini_batch, loss) = (None, &rows[..], &LossConfig::default());
+            let update = PolicyUpdate { model, reference, mini_batch, loss, temperature: 1.0, learning_rate: 1e-5 };
+            trainer.update(update).map(|stats| stats.tokens)
         })?;
         let rows = ragged_rows();
         measure("ragged", hidden_size, |trainer, model| {

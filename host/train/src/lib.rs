@@ -47,4 +47,4 @@ pub use preference::{BradleyTerryConfig, ConversationPair, DpoConfig, PairStats,
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};
 pub use statistics::Statistics;
-pub use trainer::{Trainer, UpdateStats};
+pub use trainer::{PolicyUpdate, Trainer, UpdateStats};

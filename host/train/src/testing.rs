@@ -1,11 +1,23 @@
 //! Small models and rows for tests.
 
 use crate::optimizer::tests::exp_avg;
-use crate::{Experience, OptimizerConfig, SampleId, Trainer};
+use crate::{Experience, LossConfig, OptimizerConfig, PolicyUpdate, SampleId, Trainer};
 use gavel_data::seed::uniform;
 use gavel_policy::{Architecture, Device, Head, Kind, Model, ModelConfig};
 
 pub const VOCAB: u32 = 13;
+
+/// An update with these numbers, in the order of the fields.
+pub fn policy_update<'a>(
+    model: &'a Model,
+    reference: Option<&'a Model>,
+    mini_batch: &'a [Experience],
+    loss: &'a LossConfig,
+    temperature: f64,
+    learning_rate: f64,
+) -> PolicyUpdate<'a> {
+    PolicyUpdate { model, reference, mini_batch, loss, temperature, learning_rate }
+}
 
 /// A model of two layers with grouped keys.
 pub fn tiny(seed: u64) -> Model {

@@ -30,6 +30,23 @@ pub struct UpdateStats {
     pub statistics: Statistics,
 }
 
+/// What an optimiser step learns from, and how.
+#[derive(Clone, Copy)]
+pub struct PolicyUpdate<'a> {
+    /// The policy, whose parameters change.
+    pub model: &'a Model,
+    /// Needed, and used, only with a KL penalty.
+    pub reference: Option<&'a Model>,
+    /// The rows.
+    pub mini_batch: &'a [Experience],
+    /// The loss to minimise.
+    pub loss: &'a LossConfig,
+    /// That of the rollout, or 1 if the rollout was greedy.
+    pub temperature: f64,
+    /// The learning rate of this step.
+    pub learning_rate: f64,
+}
+
 /// Changes a model's parameters, one optimiser step a call.
 ///
 /// With several ranks ([`with_peers`](Self::with_peers)), each calls the same steps with its share of the rows, which
@@ -134,21 +151,14 @@ impl Trainer {
         log_probs(model, rows, temperature, self.max_tokens)
     }
 
-    /// One optimiser step with the learning rate `lr` over `mini_batch`.
-    /// `temperature` is that of the rollout, or 1 if the rollout was greedy.
-    /// `reference` is needed, and used, only with a KL penalty.
+    /// One optimiser step.
     ///
     /// # Errors
     /// A row is malformed, there is nothing to learn from, or the loss or its
     /// gradient is not finite. The parameters are then unchanged.
     pub fn update(
         &mut self,
-        model: &Model,
-        reference: Option<&Model>,
-        mini_batch: &[Experience],
-        config: &LossConfig,
-        temperature: f64,
-        lr: f64,
+        PolicyUpdate { model, reference, mini_batch, loss: config, temperature, learning_rate }: PolicyUpdate<'_>,
     ) -> Result<UpdateStats> {
         let sequences: Vec<_> = mini_batch.iter().map(Experience::sequence).collect();
         let checked = || -> Result<_> {
@@ -218,7 +228,7 @@ impl Trainer {
                     objective(&policy, &targets, config)
                 })
             })?;
-        let grad_norm = self.finish(statistics.loss(), lr)?;
+        let grad_norm = self.finish(statistics.loss(), learning_rate)?;
         // The place that it has in a run's metrics.
         statistics.insert_before("logprob_mismatch", "grad_norm", grad_norm);
         statistics.extend(correction_statistics);

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_policy::{Device, Kind, LoraConfig, Model, ModelConfig, Tensor};
-use gavel_train::{Experience, KlConfig, LossConfig, OptimizerConfig, SampleId, SftRow, Trainer, log_probs};
+use gavel_train::{
+    Experience, KlConfig, LossConfig, OptimizerConfig, PolicyUpdate, SampleId, SftRow, Trainer, log_probs,
+};
 use std::path::Path;
 
 fn adapted(kind: Kind) -> Model {
@@ -41,6 +43,15 @@ fn copies(tensors: Vec<(String, Tensor)>) -> Vec<Tensor> {
     tensors.into_iter().map(|(_, tensor)| tensor.detach().copy()).collect()
 }
 
+fn update<'a>(
+    model: &'a Model,
+    reference: Option<&'a Model>,
+    mini_batch: &'a [Experience],
+    loss: &'a LossConfig,
+) -> PolicyUpdate<'a> {
+    PolicyUpdate { model, reference, mini_batch, loss, temperature: 1.0, learning_rate: 1e-2 }
+}
+
 #[test]
 fn only_adapters_change() {
     for kind in [Kind::Float, Kind::BFloat16] {
@@ -49,7 +60,7 @@ fn only_adapters_change() {
         let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 1000).unwrap();
         let rows = experiences(&model);
         for _ in 0..3 {
-            trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 1e-2).unwrap();
+            trainer.update(update(&model, None, &rows, &LossConfig::default())).unwrap();
         }
         assert_eq!(copies(model.named_weights().unwrap()), weights, "{kind:?}");
         for ((name, now), before) in model.parameters().iter().zip(&adapters) {
@@ -67,7 +78,7 @@ fn the_policy_begins_at_its_reference_and_leaves_it() {
     let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 1000).unwrap();
     let rows = experiences(&model);
     let kl: Vec<f64> = (0..4)
-        .map(|_| trainer.update(&model, Some(&reference), &rows, &config, 1.0, 1e-2).unwrap())
+        .map(|_| trainer.update(update(&model, Some(&reference), &rows, &config)).unwrap())
         .map(|stats| stats.statistics.get("kl").unwrap())
         .collect();
     assert_eq!(kl[0], 0.0, "{kl:?}");
@@ -89,7 +100,7 @@ fn adapters_learn_what_they_are_shown() {
 #[test]
 fn an_interrupted_training_goes_on_bit_for_bit() {
     let step = |model: &Model, trainer: &mut Trainer, rows: &[Experience]| {
-        trainer.update(model, None, rows, &LossConfig::default(), 1.0, 1e-2).unwrap();
+        trainer.update(update(model, None, rows, &LossConfig::default())).unwrap();
     };
     let dir = tempfile::tempdir().unwrap();
     let (base, adapter, state) = (dir.path().join("base"), dir.path().join("adapter"), dir.path().join("optimizer"));

@@ -13,7 +13,7 @@ use gavel_data::seed;
 use gavel_policy::{Model, ModelConfig, device};
 use gavel_torch::context::allow_cudnn_attention;
 use gavel_torch::peers::{Cost, Peers};
-use gavel_train::{Experience, LossConfig, OptimizerConfig, Parameters, SampleId, Trainer, shares};
+use gavel_train::{Experience, LossConfig, OptimizerConfig, Parameters, PolicyUpdate, SampleId, Trainer, shares};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -163,7 +163,15 @@ fn updates(mut trainer: Trainer, model: &Model, rounds: &[Vec<Experience>], peer
         peers.take_cost();
         let started = Instant::now();
         // The rate is tiny: with a larger one, the noise would soon make the weights infinite.
-        trainer.update(model, None, rows, &LossConfig::default(), 1.0, 1e-9)?;
+        let (reference, loss) = (None, &LossConfig::default());
+        trainer.update(PolicyUpdate {
+            model,
+            reference,
+            mini_batch: rows,
+            loss,
+            temperature: 1.0,
+            learning_rate: 1e-9,
+        })?;
         all.push((started.elapsed().as_secs_f64(), peers.take_cost()));
     }
     all.remove(0);

@@ -58,7 +58,7 @@ pub(super) fn run<T: PairMethod>(
         if ranks.is_first() {
             probe(config, &setup, &[])?;
         }
-        let opened = open_folder(config, &setup.scorer, &setup.episode_kind, Grouping::default(), found, ranks)?;
+        let opened = open_folder(config, &setup, Grouping::default(), found, ranks)?;
         let Trained { policy, trainer, .. } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match T::NEEDS_REFERENCE {
             true => Some(policy.reference(&config.model, &config.resources, config.seed)?),

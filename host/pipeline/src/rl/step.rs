@@ -258,13 +258,27 @@ impl RlRun<'_> {
 
     /// Trains on the next `count` groups, mini-batch by mini-batch.
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
+        self.charge_pause();
+        let measures = self.measure(step, count).await?;
+        let mini_batches = self.mini_batches(step, count, measures)?;
+        self.learn(step, count, mini_batches).await?;
+        self.groups.policy_waits().resume();
+        step.trained += count;
+        Ok(())
+    }
+
+    /// Charges the time since an episode last asked the policy to what it waited for.
+    fn charge_pause(&mut self) {
         let seconds = self.groups.policy_waits().pause();
         if seconds > 0.0 && !self.run.has_two_devices() {
             let cause = self.groups.take_last_scored();
             self.ledger.wait(seconds, cause);
         }
         self.ledger.end_wait();
-        let measures = self.measure(step, count).await?;
+    }
+
+    /// Gives the next `count` groups their advantages. Returns their mini-batches, of which each rank has its own rows.
+    fn mini_batches(&mut self, step: &mut Step, count: usize, measures: Measures) -> Result<Vec<Vec<Experience>>> {
         let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
         let greedy = next.iter_mut().map(|drawn| drawn.greedy.take()).collect();
@@ -281,31 +295,30 @@ impl RlRun<'_> {
         if table.critic.is_some() {
             step.explained.extend(explained_variance(mini_batches.iter().flatten()));
         }
-        let ranks = self.run.ranks.clone();
-        let mut mini_batches: Vec<Vec<Experience>> =
-            mini_batches.into_iter().map(|mini_batch| ranks.own_rows(mini_batch)).collect();
-        let (loss, temperature) = (self.learning.loss(table.loss()), f64::from(config.rollout.temperature));
+        Ok(mini_batches.into_iter().map(|mini_batch| self.run.ranks.own_rows(mini_batch)).collect())
+    }
+
+    /// Updates the critic, if there is one, and then the policy with each mini-batch of the next `count` groups.
+    async fn learn(&mut self, step: &mut Step, count: usize, mut mini_batches: Vec<Vec<Experience>>) -> Result<()> {
+        let (table, temperature) = (&self.run.config.train, f64::from(self.run.config.rollout.temperature));
+        let loss = self.learning.loss(table.loss());
+        let ends_step = step.trained + count == self.pace.groups_per_step;
         if loss.needs_proximal() {
             let start = Instant::now();
-            let is_last = step.trained + count == self.pace.groups_per_step;
-            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, is_last);
+            let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, ends_step);
             mini_batches = self.groups.meanwhile(proximal).await?;
             step.seconds.old_log_prob += start.elapsed().as_secs_f64();
         }
-        let steps_alone = match &table.critic {
-            Some(critic) => {
-                let start = Instant::now();
-                for mini_batch in &mini_batches {
-                    let update = self.run.updater.update_critic(step.number, mini_batch.clone());
-                    step.critic_updates.push(self.groups.meanwhile(update).await?);
-                }
-                step.seconds.update_critic += start.elapsed().as_secs_f64();
-                critic.steps_alone
+        if table.critic.is_some() {
+            let start = Instant::now();
+            for mini_batch in &mini_batches {
+                let update = self.run.updater.update_critic(step.number, mini_batch.clone());
+                step.critic_updates.push(self.groups.meanwhile(update).await?);
             }
-            None => 0,
-        };
+            step.seconds.update_critic += start.elapsed().as_secs_f64();
+        }
         let start = Instant::now();
-        let ends_step = step.trained + count == self.pace.groups_per_step;
+        let steps_alone = table.critic.as_ref().map_or(0, |critic| critic.steps_alone);
         let mut mini_batches = mini_batches.into_iter().filter(|_| step.number > steps_alone).peekable();
         while let Some(mini_batch) = mini_batches.next() {
             let is_last = ends_step && mini_batches.peek().is_none();
@@ -313,8 +326,6 @@ impl RlRun<'_> {
             let update = updater.update(step.number, mini_batch, loss, temperature, rate, is_last);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
-        self.groups.policy_waits().resume();
-        step.trained += count;
         step.seconds.update += start.elapsed().as_secs_f64();
         Ok(())
     }

@@ -76,7 +76,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         ranks: &Ranks,
     ) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
-        let opened = open_folder(config, &setup.scorer, &setup.episode_kind, grouping, found, ranks)?;
+        let opened = open_folder(config, &setup, grouping, found, ranks)?;
         let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match needs_reference {
             true => Some(Reference::open(config, &policy, opened.checkpoint())?),

@@ -1,14 +1,13 @@
 //! `--resume`: finds the run and its checkpoint, refuses what has changed since, and drops what came after.
 
-use crate::episode_kind::EpisodeKind;
 use crate::error::{PipelineError, Result};
 use crate::ranks::{Ranks, check_configuration, check_plugins};
 use crate::run::recorder::Recorder;
+use crate::run::setup::Setup;
 use crate::run::start::Start;
 use gavel_config::{Config, MAY_DIFFER, TrainTable};
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
-use gavel_scoring::Scorer;
 use gavel_scoring::recording::{Grouping, KeptComponents, PluginSet, RecordingError, keep_plugin_set};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -81,14 +80,13 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
 /// Makes the folder of a new run, or takes the one that was found. Nothing in that folder is dropped yet.
 pub(crate) fn open_folder<T: TrainTable + Serialize>(
     config: &Config<T>,
-    scorer: &Scorer,
-    episode_kind: &EpisodeKind,
+    setup: &Setup,
     grouping: Grouping,
     found: Option<Found>,
     ranks: &Ranks,
 ) -> Result<Opened> {
-    let actors = episode_kind.actors(config);
-    let set = PluginSet { actors, ..PluginSet::of(scorer, grouping, 1) };
+    let actors = setup.episode_kind.actors(config);
+    let set = PluginSet { actors, ..PluginSet::of(&setup.scorer, grouping, 1) };
     check_plugins(ranks, &set)?;
     let (folder, checkpoint, allow_changes) = match found {
         None => (new_folder(config, ranks)?, None, false),
@@ -107,7 +105,7 @@ pub(crate) fn open_folder<T: TrainTable + Serialize>(
     // No rank records anything before.
     ranks.exchange(&())?;
     let tape = Tape::record_as(tape, ranks.rank());
-    scorer.use_tape(tape.clone());
+    setup.scorer.use_tape(tape.clone());
     Ok(Opened { ranks: ranks.clone(), folder, tape, checkpoint })
 }
 

@@ -7,7 +7,7 @@ use crate::run::token_measures::{Measuring, TokenMeasures};
 use gavel_policy::Model;
 use gavel_rollout::{AsyncEngine, CacheDuring, Weights};
 use gavel_runs::Checkpoints;
-use gavel_train::{Experience, LossConfig, SftRow, SftStats, TrainError, Trainer, UpdateStats};
+use gavel_train::{Experience, LossConfig, PolicyUpdate, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tch::{TchError, Tensor};
@@ -151,7 +151,8 @@ impl Updater {
         let work = move |model: &Model| {
             let UpdateParts { trainer, reference, .. } = &mut *lock(&parts);
             let reference = reference.as_ref().map(|reference| &reference.model);
-            trainer.update(model, reference, &mini_batch, &loss, temperature, learning_rate)
+            let mini_batch = &mini_batch;
+            trainer.update(PolicyUpdate { model, reference, mini_batch, loss: &loss, temperature, learning_rate })
         };
         let after = if is_last { Weights::OfVersion(step) } else { Weights::Changed };
         self.engine.change(self.cache, after, work).await?.map_err(|source| PipelineError::Train { step, source })

@@ -70,7 +70,7 @@ fn lcm(a: usize, b: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{experiences, tiny};
+    use crate::testing::{experiences, policy_update, tiny};
     use crate::{LossConfig, OptimizerConfig, Trainer};
     use tch::Tensor;
 
@@ -151,7 +151,7 @@ mod tests {
         let updated = |rows: &[Experience]| {
             let model = tiny(1);
             let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 24).unwrap();
-            let stats = trainer.update(&model, None, rows, &LossConfig::default(), 0.7, 1e-2).unwrap();
+            let stats = trainer.update(policy_update(&model, None, rows, &LossConfig::default(), 0.7, 1e-2)).unwrap();
             (stats, model.parameters())
         };
         let (plain, filled) = (updated(&rows), updated(&padded(rows.clone(), &[8, 15]).rows));

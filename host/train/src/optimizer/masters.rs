@@ -70,7 +70,7 @@ impl Masters {
 mod tests {
     use crate::optimizer::tests::{exp_avg, halves, share, values};
     use crate::optimizer::{AdamW, OptimizerConfig};
-    use crate::testing::{experiences, tiny};
+    use crate::testing::{experiences, policy_update, tiny};
     use crate::{LossConfig, OldLogProbs, Trainer, UpdateStats};
     use gavel_policy::Model;
     use tch::{Kind, Tensor};
@@ -135,7 +135,7 @@ mod tests {
         let mut trainer = Trainer::new(model, bare, max_tokens).unwrap();
         // Ratios of 1: rounding must not decide what is clipped.
         let loss = LossConfig { old_logprobs: Some(OldLogProbs::Current), ..Default::default() };
-        let stats = trainer.update(model, None, &rows, &loss, 0.7, 0.0).unwrap();
+        let stats = trainer.update(policy_update(model, None, &rows, &loss, 0.7, 0.0)).unwrap();
         let names = model.parameters().into_iter().map(|(name, _)| name);
         (stats, names.flat_map(|name| exp_avg(&trainer.optimizer, &name)).collect())
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
-use crate::testing::{BARE, experiences, last_gradients, tiny, tiny_f64};
+use crate::testing::{BARE, experiences, last_gradients, policy_update, tiny, tiny_f64};
 use crate::{AdvantageConfig, ClipRange, KlConfig, PolicyLoss, PpoClip, RewardStatistics, SampleId, ScoredGroup};
 
 mod micro_batches;
@@ -37,7 +37,7 @@ fn gradients(
     max_tokens: usize,
 ) -> (UpdateStats, Vec<(String, Vec<f64>)>) {
     let mut trainer = Trainer::new(model, BARE, max_tokens).unwrap();
-    let stats = trainer.update(model, Some(reference), rows, config, 0.7, 0.0).unwrap();
+    let stats = trainer.update(policy_update(model, Some(reference), rows, config, 0.7, 0.0)).unwrap();
     (stats, last_gradients(model, &trainer))
 }
 
@@ -155,7 +155,7 @@ fn stats_are_means_over_the_tokens_that_were_learned_from() {
     rows[1].advantages.fill(-1.0);
     rows[1].logprobs[0] += 2f32.ln();
     let mut trainer = Trainer::new(&model, BARE, 64).unwrap();
-    let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 0.0).unwrap();
+    let stats = trainer.update(policy_update(&model, None, &rows, &LossConfig::default(), 1.0, 0.0)).unwrap();
     let third = 1.0 / 3.0;
     let close = |name: &str, expected: f64| {
         assert!((number(&stats, name) - expected).abs() < 1e-6, "{name} is not {expected}: {stats:?}");
@@ -244,8 +244,14 @@ fn a_group_of_equal_rewards_changes_nothing() {
     }
     let before: Vec<_> = model.parameters().iter().map(|(_, x)| values(x)).collect();
     let no_decay = OptimizerConfig { weight_decay: 0.0, ..Default::default() };
-    let stats =
-        Trainer::new(&model, no_decay, 32).unwrap().update(&model, None, &rows, &LossConfig::default(), 1.0, 0.1);
+    let stats = Trainer::new(&model, no_decay, 32).unwrap().update(policy_update(
+        &model,
+        None,
+        &rows,
+        &LossConfig::default(),
+        1.0,
+        0.1,
+    ));
     assert_eq!(number(&stats.unwrap(), "grad_norm"), 0.0);
     assert_eq!(model.parameters().iter().map(|(_, x)| values(x)).collect::<Vec<_>>(), before);
 }
@@ -256,7 +262,7 @@ fn updates_are_repeatable_and_resume_bit_for_bit() {
     let path = folder.path().join("optimizer.safetensors");
     let step = |trainer: &mut Trainer, model: &Model| {
         let rows = off_policy(experiences(model, 1.0));
-        trainer.update(model, None, &rows, &LossConfig::default(), 1.0, 1e-2).unwrap()
+        trainer.update(policy_update(model, None, &rows, &LossConfig::default(), 1.0, 1e-2)).unwrap()
     };
     let model = tiny(1);
     let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 16).unwrap();
@@ -285,7 +291,7 @@ fn what_cannot_be_learned_from_is_an_error_and_changes_nothing() {
     let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 64).unwrap();
     let before: Vec<_> = model.parameters().iter().map(|(_, x)| values(x)).collect();
     let mut error = |rows: &[Experience], config: &LossConfig, temperature: f64| {
-        trainer.update(&model, None, rows, config, temperature, 0.1).unwrap_err().to_string()
+        trainer.update(policy_update(&model, None, rows, config, temperature, 0.1)).unwrap_err().to_string()
     };
     let with = |change: fn(&mut Experience)| {
         let mut rows = rows.clone();
@@ -318,10 +324,10 @@ fn what_cannot_be_learned_from_is_an_error_and_changes_nothing() {
     assert_eq!(after, before);
 
     let other = tiny(2);
-    let error = trainer.update(&other, None, &rows, &plain, 1.0, 0.1).unwrap_err().to_string();
+    let error = trainer.update(policy_update(&other, None, &rows, &plain, 1.0, 0.1)).unwrap_err().to_string();
     assert!(error.contains("got no gradient: is this the model that the trainer was made for?"), "{error}");
     let _ = model.parameters()[0].1.detach().fill_(f64::NAN);
-    let error = trainer.update(&model, None, &rows, &plain, 1.0, 0.1).unwrap_err().to_string();
+    let error = trainer.update(policy_update(&model, None, &rows, &plain, 1.0, 0.1)).unwrap_err().to_string();
     assert!(error.starts_with("optimiser step 0: the loss is NaN; nothing was changed"), "{error}");
 }
 
@@ -331,7 +337,7 @@ fn updates_raise_what_was_rewarded() {
     let rows = experiences(&model, 1.0);
     let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 64).unwrap();
     for _ in 0..5 {
-        trainer.update(&model, None, &rows, &LossConfig::default(), 1.0, 1e-2).unwrap();
+        trainer.update(policy_update(&model, None, &rows, &LossConfig::default(), 1.0, 1e-2)).unwrap();
     }
     let after = crate::log_probs(&model, &rows, 1.0, 64).unwrap();
     let gain: f32 = rows

@@ -160,7 +160,7 @@ fn gradient_checkpointing_changes_no_gradient() {
         let rows = grouped(&model);
         let gradients = |checkpointing: bool| {
             let mut trainer = Trainer::new(&model, BARE, 40).unwrap().gradient_checkpointing(checkpointing);
-            let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.0).unwrap();
+            let stats = trainer.update(policy_update(&model, None, &rows, &LossConfig::default(), 0.7, 0.0)).unwrap();
             let named = model.parameters().into_iter().map(|(name, _)| exp_avg(&trainer.optimizer, &name));
             (stats, named.collect::<Vec<_>>())
         };
@@ -212,7 +212,7 @@ fn a_deterministic_update_is_the_same_and_ends_with_it() {
         let model = tiny_f64(1);
         let rows = experiences(&model, 0.7);
         let mut trainer = Trainer::new(&model, BARE, 20).unwrap().deterministic(on);
-        let stats = trainer.update(&model, None, &rows, &LossConfig::default(), 0.7, 0.1).unwrap();
+        let stats = trainer.update(policy_update(&model, None, &rows, &LossConfig::default(), 0.7, 0.1)).unwrap();
         let weights = model.parameters().into_iter().map(|(_, weight)| Vec::<f64>::try_from(weight.flatten(0, -1)));
         (stats, weights.collect::<std::result::Result<Vec<_>, _>>().unwrap())
     };

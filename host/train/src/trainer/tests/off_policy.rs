@@ -147,7 +147,7 @@ fn rows_without_what_the_loss_needs_are_named() {
     let mut rows = experiences(&model, 1.0);
     let mut trainer = Trainer::new(&model, BARE, 64).unwrap();
     let mut error = |rows: &[Experience], config: &LossConfig| {
-        trainer.update(&model, None, rows, config, 1.0, 0.0).unwrap_err().to_string()
+        trainer.update(policy_update(&model, None, rows, config, 1.0, 0.0)).unwrap_err().to_string()
     };
     let config = decoupled(OffPolicyConfig::default());
     assert_eq!(error(&rows, &config), "row 0 of the mini-batch has 0 proximal log-probabilities for 5 response tokens");

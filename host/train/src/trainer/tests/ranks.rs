@@ -189,7 +189,7 @@ fn losses(peers: &Peers) {
     for (rows, temperature) in [(grouped(&model), 0.7), (few, 1.0)] {
         for (name, config) in &cases {
             let update = |trainer: &mut Trainer, rows: &[Experience]| {
-                trainer.update(&model, Some(&reference), rows, config, temperature, 0.0).unwrap()
+                trainer.update(policy_update(&model, Some(&reference), rows, config, temperature, 0.0)).unwrap()
             };
             let mut one = Trainer::new(&model, BARE, 24).unwrap();
             let expected = update(&mut one, &rows);
@@ -297,7 +297,7 @@ fn values_of_a_critic(peers: &Peers, held: Parameters) {
 
 /// Two updates that change the model.
 fn two_updates(trainer: &mut Trainer, model: &Model, rows: &[Experience]) -> Vec<UpdateStats> {
-    let update = |_| trainer.update(model, None, rows, &LossConfig::default(), 0.7, 1e-2).unwrap();
+    let update = |_| trainer.update(policy_update(model, None, rows, &LossConfig::default(), 0.7, 1e-2)).unwrap();
     (0..2).map(update).collect()
 }
 
@@ -403,7 +403,7 @@ fn errors_of(peers: &Peers, mut trainer: Trainer, model: &Model, own: &[Experien
         if peers.rank() == 1 {
             change(&mut own[0]);
         }
-        trainer.update(model, None, &own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string()
+        trainer.update(policy_update(model, None, &own, &LossConfig::default(), 0.7, 1e-2)).unwrap_err().to_string()
     };
     let wrong = error(|row| row.advantages[0] = f32::NAN);
     let what = "row 0 of the mini-batch has the advantage NaN at response token 0";
@@ -425,11 +425,13 @@ fn errors_of(peers: &Peers, mut trainer: Trainer, model: &Model, own: &[Experien
     if peers.rank() == 1 {
         let _ = model.parameters()[0].1.set_requires_grad(false);
     }
-    let frozen = trainer.update(model, None, own, &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
+    let frozen =
+        trainer.update(policy_update(model, None, own, &LossConfig::default(), 0.7, 1e-2)).unwrap_err().to_string();
     let _ = model.parameters()[0].1.set_requires_grad(true);
     assert!(frozen.contains("parameter `model.embed_tokens.weight` got no gradient"), "{frozen}");
     assert_eq!(frozen.starts_with("rank 1 (process "), peers.rank() != 1, "{frozen}");
-    let nothing = trainer.update(model, None, &[], &LossConfig::default(), 0.7, 1e-2).unwrap_err().to_string();
+    let nothing =
+        trainer.update(policy_update(model, None, &[], &LossConfig::default(), 0.7, 1e-2)).unwrap_err().to_string();
     assert!(nothing.starts_with("the mini-batch of 0 rows has no token to learn from"), "{nothing}");
     assert_eq!(bits(model), before);
     // The ranks are still together.
@@ -450,8 +452,8 @@ fn steps_by_layer(peers: &Peers) {
             let several = Trainer::with_peers(&shared, smooth, 24, peers.clone(), Parameters::ByLayer);
             let mut several = several.unwrap();
             for _ in 0..2 {
-                let expected = one.update(&alone, None, &rows, &loss, 0.7, 0.5).unwrap();
-                let found = several.update(&shared, None, own, &loss, 0.7, 0.5).unwrap();
+                let expected = one.update(policy_update(&alone, None, &rows, &loss, 0.7, 0.5)).unwrap();
+                let found = several.update(policy_update(&shared, None, own, &loss, 0.7, 0.5)).unwrap();
                 let what = format!("{kind:?}, {division:?}");
                 assert_same_to(rounding, &what, &found, &expected);
                 for ((name, found), (_, expected)) in shared.parameters().iter().zip(&alone.parameters()) {

@@ -63,7 +63,7 @@ fn learn(staleness: usize, loss: LossConfig) -> f64 {
             }
             // Two mini-batches.
             for half in rows.chunks(ROWS / 2) {
-                trainer.update(&model, None, half, &loss, 1.0, 3e-3).unwrap();
+                trainer.update(policy_update(&model, None, half, &loss, 1.0, 3e-3)).unwrap();
             }
         }
     }
