@@ -2,7 +2,7 @@
 
 use crate::error::RolloutError;
 use gavel_data::FinishReason;
-use gavel_policy::Drawn;
+use gavel_policy::DrawnToken;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A response under way, piece by piece. A stop text is not part of it. Dropping it cancels the request.
@@ -30,7 +30,7 @@ pub struct Piece {
     /// The text that is certain now; often that of the token, sometimes none.
     pub text: String,
     /// The token. Absent for the token that ends a text, and in a last piece that only has text that was held back.
-    pub token: Option<Drawn>,
+    pub token: Option<DrawnToken>,
 }
 
 /// A whole response.
@@ -39,7 +39,7 @@ pub struct WholeCompletion {
     /// All of its text.
     pub text: String,
     /// Its tokens, without a token that only ends the text.
-    pub tokens: Vec<Drawn>,
+    pub tokens: Vec<DrawnToken>,
     /// How many tokens were drawn, including such a token.
     pub count: usize,
     /// Why it ended: `Stop` or `Length`.

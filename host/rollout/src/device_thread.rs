@@ -7,7 +7,7 @@ use crate::observer::Observer;
 use crate::stop_reader::StopReader;
 use crate::thread_end::{Probe, ThreadEnd, ThreadWatch, use_here};
 use gavel_data::FinishReason;
-use gavel_policy::{Drawn, Engine, EngineConfig, EngineStep, Finished, Model, PolicyError, Request};
+use gavel_policy::{DrawnToken, Engine, EngineConfig, EngineStep, Finished, Model, PolicyError, Request};
 use gavel_text::TextError;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ struct Active {
 
 impl Active {
     /// Reads the next token. Returns whether it completes a stop text.
-    fn push(&mut self, drawn: Drawn) -> Result<bool, TextError> {
+    fn push(&mut self, drawn: DrawnToken) -> Result<bool, TextError> {
         let Some(reader) = &mut self.reader else { return Ok(false) };
         let certain = reader.push(drawn.token)?;
         if let Reply::Stream(events) = &self.reply {

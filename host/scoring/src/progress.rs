@@ -6,10 +6,10 @@ use std::time::Instant;
 
 /// The judges that a sample waits for. Clones share their state.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Mutex<Vec<Asked>>>);
+pub struct Progress(Arc<Mutex<Vec<AskedJudge>>>);
 
 #[derive(Debug, Clone)]
-struct Asked {
+struct AskedJudge {
     judge: String,
     since: Instant,
     outside: OutsideWaits,
@@ -36,18 +36,19 @@ pub(crate) struct Wait<'a> {
 impl Progress {
     /// The judges that have been asked and have not answered yet.
     pub fn waits(&self) -> Vec<JudgeWait> {
-        let wait = |Asked { judge, since, outside }: Asked| JudgeWait { judge, since, outside: outside.oldest() };
+        let wait =
+            |AskedJudge { judge, since, outside }: AskedJudge| JudgeWait { judge, since, outside: outside.oldest() };
         self.asked().clone().into_iter().map(wait).collect()
     }
 
     /// Notes that the sample waits for a judge; `outside` is what the judge itself waits for.
     pub(crate) fn wait_for<'a>(&'a self, judge: &'a str, outside: &OutsideWaits) -> Wait<'a> {
         let since = Instant::now();
-        self.asked().push(Asked { judge: judge.to_owned(), since, outside: outside.clone() });
+        self.asked().push(AskedJudge { judge: judge.to_owned(), since, outside: outside.clone() });
         Wait { progress: self, since, judge }
     }
 
-    fn asked(&self) -> MutexGuard<'_, Vec<Asked>> {
+    fn asked(&self) -> MutexGuard<'_, Vec<AskedJudge>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

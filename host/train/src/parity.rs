@@ -1,6 +1,6 @@
 //! Losses, KL estimators and advantages against verl's, on the fixtures of `tests/parity/algorithms.py`.
 
-use crate::loss::{Drawn, Tokens};
+use crate::loss::{LearnedToken, Tokens};
 use crate::{
     AdvantageConfig, Aggregation, Estimator, KlEstimator, LossConfig, PolicyLoss, RewardPart, RewardStatistics,
     SampleId, ScoredGroup, ScoredSample, ScoredTrajectory, ValueLossConfig,
@@ -64,12 +64,17 @@ fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
 }
 
 /// The tokens of a case that are learned from, row by row.
-fn rows(fixtures: &Fixtures, case: usize, advantages: &str) -> Vec<Vec<Drawn>> {
+fn rows(fixtures: &Fixtures, case: usize, advantages: &str) -> Vec<Vec<LearnedToken>> {
     let width = fixtures.tensors["mask"].0[2];
     let of = |name: &str| fixtures.case(name, case);
     let (mask, old, now, advantages) = (of("mask"), of("old"), of("now"), of(advantages));
     let drawn = |at: usize| {
-        (mask[at] > 0.0).then(|| Drawn { logprob: now[at], old: old[at], advantage: advantages[at], lot: at as u64 })
+        (mask[at] > 0.0).then(|| LearnedToken {
+            logprob: now[at],
+            old: old[at],
+            advantage: advantages[at],
+            tie_break: at as u64,
+        })
     };
     (0..mask.len()).step_by(width).map(|start| (start..start + width).filter_map(drawn).collect()).collect()
 }
@@ -78,12 +83,13 @@ fn rows(fixtures: &Fixtures, case: usize, advantages: &str) -> Vec<Vec<Drawn>> {
 fn value_and_gradient(
     fixtures: &Fixtures,
     case: usize,
-    rows: &[Vec<Drawn>],
+    rows: &[Vec<LearnedToken>],
     aggregation: Aggregation,
     norm_tokens: usize,
     loss: impl Fn(&Tensor, &Tensor, &Tensor) -> Tensor,
 ) -> (f64, Vec<f64>) {
-    let tensor = |value: fn(&Drawn) -> f64| Tensor::from_slice(&rows.iter().flatten().map(value).collect::<Vec<_>>());
+    let tensor =
+        |value: fn(&LearnedToken) -> f64| Tensor::from_slice(&rows.iter().flatten().map(value).collect::<Vec<_>>());
     let counts: Vec<(SampleId, usize)> =
         rows.iter().enumerate().map(|(index, row)| (SampleId { group: 0, index, trajectory: 0 }, row.len())).collect();
     let weights = aggregation.token_weights(&counts, norm_tokens);

@@ -8,7 +8,7 @@ use crate::logprobs::{gradient_norms, log_probs, token_values};
 use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
 use crate::off_policy::{Correction, Ratios};
 use crate::optimizer::{AdamW, OptimizerConfig, Parameters};
-use crate::ranks::told;
+use crate::ranks::gather_results;
 use crate::statistics::{ChunkSums, Statistics, Sums};
 use gavel_policy::{Model, Phase, TrainingPass};
 use gavel_torch::context::Deterministic;
@@ -254,7 +254,7 @@ impl Trainer {
         if let Err(error) = self.optimizer.finish_update() {
             return Err(learned.err().unwrap_or(error));
         }
-        let learned = told(&self.peers, learned, |sums| (rows, sums.clone())).and_then(|(_, parts)| {
+        let learned = gather_results(&self.peers, learned, |sums| (rows, sums.clone())).and_then(|(_, parts)| {
             let rows = parts.iter().map(|(rows, _)| rows).sum();
             let sums: Vec<Sums> = parts.into_iter().map(|(_, sums)| sums).collect();
             let tokens: usize = sums.iter().map(|sums| sums.tokens).sum();

@@ -67,9 +67,9 @@ fn unfit(error: RewardModelError, table: &RewardModelTable, folder: &ModelFolder
 }
 
 /// A reward model, as plugins ask it.
-pub(super) struct Asked(pub(super) gavel_rollout::RewardModel);
+pub(super) struct LocalRewardModel(pub(super) gavel_rollout::RewardModel);
 
-impl RewardModel for Asked {
+impl RewardModel for LocalRewardModel {
     fn score(self: Arc<Self>, conversation: Vec<Message>) -> BoxFuture<'static, Result<ConversationScore, ChatError>> {
         let score = self.0.score(&conversation);
         async move { score.await.map_err(refused) }.boxed()

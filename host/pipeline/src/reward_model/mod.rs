@@ -70,7 +70,7 @@ impl RewardModels {
                 RewardModelSource::Folder(path) => {
                     let model = folder::load(table, path, |device| models.turns(device)).map_err(wrong)?;
                     models.local.insert(name.clone(), model.clone());
-                    Arc::new(folder::Asked(model))
+                    Arc::new(folder::LocalRewardModel(model))
                 }
                 RewardModelSource::Endpoint(endpoint) => {
                     let endpoint = RewardEndpoint::new(endpoint, table).map_err(wrong)?;
@@ -107,7 +107,7 @@ impl RewardModels {
         tracing::debug!("reward model {name} at {}", served.url);
         self.served.insert(name.to_owned(), served);
         self.local.insert(name.to_owned(), model.clone());
-        self.asked.insert(name.to_owned(), Arc::new(folder::Asked(model)));
+        self.asked.insert(name.to_owned(), Arc::new(folder::LocalRewardModel(model)));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! From scored groups to what an update learns from.
 
-use crate::rl::credit::{CreditRule, Strand};
+use crate::rl::credit::{ComparedTrajectories, CreditRule};
 use crate::rl::learning_state::LearningState;
 use crate::run::{Measures, experience, loss_mask};
 use gavel_config::RlTable;
@@ -8,11 +8,16 @@ use gavel_data::{Group, Member, Trajectory};
 use gavel_scoring::recording::Grouping;
 use gavel_train::{Advantage, Experience, RewardStatistics, ScoredGroup, ScoredSample, ScoredTrajectory};
 
-/// The samples of a group that have a reward in a strand, with their rewards; nothing if there are too few to learn
-/// from.
-fn scored(group: &Group, table: &RlTable, rule: &CreditRule<'_>, strand: &Strand) -> Option<(Vec<usize>, Vec<f64>)> {
+/// The samples of a group whose compared trajectories have a reward, with their rewards; nothing if there are too few to
+/// learn from.
+fn scored(
+    group: &Group,
+    table: &RlTable,
+    rule: &CreditRule<'_>,
+    compared: &ComparedTrajectories,
+) -> Option<(Vec<usize>, Vec<f64>)> {
     let grouping = table.grouping();
-    let reward = |member: &Member| rule.reward(member, strand, reward(member, &grouping)?);
+    let reward = |member: &Member| rule.reward(member, compared, reward(member, &grouping)?);
     // Whoever does not learn from rewards also learns from samples without one.
     let reward = |member: &Member| reward(member).or((!table.algorithm.needs_rewards()).then_some(0.0));
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
@@ -28,14 +33,14 @@ fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
 
 /// Why nothing is learned from a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Useless {
+pub(crate) enum DropReason {
     /// Fewer samples than `min_scored` have a reward.
     TooFewScored,
     /// All rewards are equal, so that no sample is better than another.
     EqualRewards,
 }
 
-impl Useless {
+impl DropReason {
     /// The name in metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -46,8 +51,9 @@ impl Useless {
 
     /// Why nothing is learned from `group`, if so.
     pub(crate) fn of(group: &Group, table: &RlTable, rule: &CreditRule<'_>) -> Option<Self> {
-        let strands = rule.strands(group);
-        let mut scored = strands.iter().filter_map(|strand| scored(group, table, rule, strand)).peekable();
+        let compared_trajectories = rule.compared_trajectories(group);
+        let mut scored =
+            compared_trajectories.iter().filter_map(|compared| scored(group, table, rule, compared)).peekable();
         if scored.peek().is_none() {
             return Some(Self::TooFewScored);
         }
@@ -73,62 +79,59 @@ pub(crate) struct AdvantageRule<'a> {
 impl AdvantageRule<'_> {
     /// Gives each group its advantages, and returns the experiences of each; a group with too few rewards has none.
     pub(crate) fn apply(self, groups: &mut [&mut Group]) -> Vec<Vec<Experience>> {
-        // Of each strand that is kept, the number of its group, and which of the samples have a reward.
         let (mut kept, mut scored_groups) = (Vec::new(), Vec::new());
         for (number, group) in groups.iter().enumerate() {
-            for strand in self.credit.strands(group) {
-                let Some((indices, rewards)) = scored(group, self.table, self.credit, &strand) else { continue };
-                let greedy_reward = self.greedy_reward(number, &strand);
+            for compared in self.credit.compared_trajectories(group) {
+                let Some((indices, rewards)) = scored(group, self.table, self.credit, &compared) else { continue };
+                let greedy_reward = self.greedy_reward(number, &compared);
                 if self.table.algorithm.needs_greedy() && greedy_reward.is_none() {
                     continue;
                 }
-                let places = indices.iter().map(|&index| (number, index));
-                let samples = places
-                    .zip(rewards)
-                    .map(|(place, reward)| self.scored_sample(group, place, &strand, reward))
-                    .collect();
+                let places: Vec<(usize, usize)> = indices.into_iter().map(|index| (number, index)).collect();
+                let sample = |(place, reward): (&(usize, usize), f64)| {
+                    self.scored_sample(&group.members[place.1], *place, &compared, reward)
+                };
+                let samples = places.iter().zip(rewards).map(sample).collect();
                 scored_groups.push(ScoredGroup { samples, greedy_reward });
-                kept.push((number, strand, indices));
+                kept.push(Kept { compared, places });
             }
         }
         self.learning.rewards.add(&scored_groups);
         let running: RewardStatistics = self.learning.rewards;
-        let mut experiences = vec![Vec::new(); groups.len()];
         let estimated = self.table.advantage_config().estimate(&scored_groups, &running);
-        for (((group, strand, indices), scored), advantages) in kept.into_iter().zip(&scored_groups).zip(estimated) {
-            for ((index, sample), advantage) in indices.into_iter().zip(&scored.samples).zip(advantages) {
-                let member = &mut groups[group].members[index];
-                experiences[group].extend(self.learned(member, (group, index), &strand, sample, &advantage));
-                let places = self.credit.trajectories(&member.sample, &strand);
-                let places: Vec<usize> = places.into_iter().map(|(number, _)| number).collect();
-                member.advantages.resize(member.sample.trajectories.len(), None);
-                for (number, mean) in places.into_iter().zip(advantage.means(&sample.trajectories)) {
-                    member.advantages[number] = Some(mean);
-                }
+        let mut experiences = vec![Vec::new(); groups.len()];
+        for sample in estimated_samples(&kept, &scored_groups, estimated) {
+            let (group, index) = sample.place;
+            let member = &mut groups[group].members[index];
+            experiences[group].extend(self.learned(member, &sample));
+            let trajectories = self.credit.trajectories(&member.sample, sample.compared);
+            let numbers: Vec<usize> = trajectories.into_iter().map(|(number, _)| number).collect();
+            member.advantages.resize(member.sample.trajectories.len(), None);
+            for (number, mean) in numbers.into_iter().zip(sample.advantage.means(&sample.scored.trajectories)) {
+                member.advantages[number] = Some(mean);
             }
         }
         experiences
     }
 
     /// The reward of the greedy response to a group's task.
-    fn greedy_reward(&self, group: usize, strand: &Strand) -> Option<f64> {
+    fn greedy_reward(&self, group: usize, compared: &ComparedTrajectories) -> Option<f64> {
         let member = self.greedy.get(group)?.as_ref()?;
-        self.credit.reward(member, strand, reward(member, &self.table.grouping())?)
+        self.credit.reward(member, compared, reward(member, &self.table.grouping())?)
     }
 
     /// A sample as an estimator sees it.
     fn scored_sample(
         &self,
-        group: &Group,
-        (number, index): (usize, usize),
-        strand: &Strand,
+        member: &Member,
+        (group, index): (usize, usize),
+        compared: &ComparedTrajectories,
         reward: f64,
     ) -> ScoredSample {
-        let member = &group.members[index];
         let weight = self.learning.kl_in_reward.map_or(0.0, |kl| kl.coefficient);
         let of_trajectory = |(at, trajectory): (usize, &Trajectory)| {
             let loss_mask = trajectory.tokens().map(|tokens| loss_mask(trajectory, tokens, self.table));
-            let measures = self.measures.get(&(number, index, at)).cloned().unwrap_or_default();
+            let measures = self.measures.get(&(group, index, at)).cloned().unwrap_or_default();
             ScoredTrajectory {
                 loss_mask: loss_mask.unwrap_or_default(),
                 penalties: self.penalties(member, at, measures.kl.into_iter().map(|kl| weight * kl).collect()),
@@ -138,8 +141,8 @@ impl AdvantageRule<'_> {
         };
         ScoredSample {
             reward,
-            parts: self.credit.parts(member, strand, reward),
-            trajectories: self.credit.trajectories(&member.sample, strand).into_iter().map(of_trajectory).collect(),
+            parts: self.credit.parts(member, compared, reward),
+            trajectories: self.credit.trajectories(&member.sample, compared).into_iter().map(of_trajectory).collect(),
         }
     }
 
@@ -156,15 +159,9 @@ impl AdvantageRule<'_> {
         credit
     }
 
-    /// The trajectories of a sample in a strand, as an update learns from them.
-    fn learned(
-        &self,
-        member: &Member,
-        (group, index): (usize, usize),
-        strand: &Strand,
-        scored: &ScoredSample,
-        advantage: &Advantage,
-    ) -> Vec<Experience> {
+    /// The compared trajectories of a sample, as an update learns from them.
+    fn learned(&self, member: &Member, estimated: &EstimatedSample<'_>) -> Vec<Experience> {
+        let EstimatedSample { place: (group, index), compared, scored, advantage } = estimated;
         let has_critic = self.table.algorithm.needs_critic();
         let experience = |(place, (number, trajectory)): (usize, (usize, &Trajectory))| {
             let bare = experience(trajectory, self.table)?;
@@ -172,7 +169,7 @@ impl AdvantageRule<'_> {
                 return None;
             }
             let mut advantages = advantage.of_trajectory(place, bare.response.len());
-            let sample = self.credit.counts_as(group, index, number);
+            let sample = self.credit.counts_as(*group, *index, number);
             if has_critic {
                 let trajectory = scored.trajectories.get(place)?;
                 let narrow = |numbers: &[f64]| numbers.iter().map(|number| *number as f32).collect();
@@ -186,8 +183,36 @@ impl AdvantageRule<'_> {
             }
             Some(Experience { sample, advantages, ..bare })
         };
-        self.credit.trajectories(&member.sample, strand).into_iter().enumerate().filter_map(experience).collect()
+        self.credit.trajectories(&member.sample, compared).into_iter().enumerate().filter_map(experience).collect()
     }
+}
+
+/// Trajectories that an estimator compares, of samples that have a reward.
+struct Kept {
+    compared: ComparedTrajectories,
+    /// Of each sample, the number of its group and its own.
+    places: Vec<(usize, usize)>,
+}
+
+/// A sample that an estimator compared with others.
+struct EstimatedSample<'a> {
+    /// The number of its group, and its own.
+    place: (usize, usize),
+    compared: &'a ComparedTrajectories,
+    scored: &'a ScoredSample,
+    advantage: Advantage,
+}
+
+/// The samples of what was kept, `scored` as the estimator saw them, with the advantages that it gave.
+fn estimated_samples<'a>(
+    kept: &'a [Kept],
+    scored: &'a [ScoredGroup],
+    advantages: Vec<Vec<Advantage>>,
+) -> impl Iterator<Item = EstimatedSample<'a>> {
+    kept.iter().zip(scored).zip(advantages).flat_map(|((Kept { compared, places }, scored), advantages)| {
+        let samples = places.iter().zip(&scored.samples).zip(advantages);
+        samples.map(|((place, scored), advantage)| EstimatedSample { place: *place, compared, scored, advantage })
+    })
 }
 
 /// Gives groups their advantages as in the first step of a run.
@@ -239,9 +264,9 @@ mod tests {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::OutOfBudget, None)]);
         let table = rl_table("on_outcome = {out-of-budget = {score = 0.0}}");
         assert_eq!(apply(&mut group, &table, None).len(), 2);
-        assert_eq!(Useless::of(&group, &table, &CreditRule::plain()), None);
+        assert_eq!(DropReason::of(&group, &table, &CreditRule::plain()), None);
         assert_eq!(apply(&mut group, &rl_table(""), None).len(), 0);
-        assert_eq!(Useless::of(&group, &rl_table(""), &CreditRule::plain()), Some(Useless::TooFewScored));
+        assert_eq!(DropReason::of(&group, &rl_table(""), &CreditRule::plain()), Some(DropReason::TooFewScored));
     }
 
     #[test]
@@ -276,17 +301,17 @@ mod tests {
 
     #[test]
     fn a_sample_alone_is_not_a_group_of_equal_rewards() {
-        let useless = |rewards: &[f64], text: &str| {
+        let drop_reason = |rewards: &[f64], text: &str| {
             let members: Vec<_> = rewards.iter().map(|reward| (OutcomeKind::Scored, Some(*reward))).collect();
-            Useless::of(&group(&members), &rl_table(text), &CreditRule::plain())
+            DropReason::of(&group(&members), &rl_table(text), &CreditRule::plain())
         };
         let [remax, raft] = ["algorithm = 'remax'", "algorithm = 'raft'\nadvantage.threshold = 1.0"];
         let distillation = "algorithm = 'distillation'\nreference.path = 'teacher'";
         for text in [remax, raft, distillation] {
-            assert_eq!(useless(&[1.0], text), None, "{text}");
+            assert_eq!(drop_reason(&[1.0], text), None, "{text}");
         }
-        assert_eq!(useless(&[1.0, 1.0], remax), Some(Useless::EqualRewards));
-        assert_eq!(useless(&[1.0, 1.0], distillation), None);
+        assert_eq!(drop_reason(&[1.0, 1.0], remax), Some(DropReason::EqualRewards));
+        assert_eq!(drop_reason(&[1.0, 1.0], distillation), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) struct CreditRule<'a> {
 
 /// The trajectories of a group that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Strand {
+pub(crate) enum ComparedTrajectories {
     /// All of a sample.
     All,
     /// The last of each sample.
@@ -47,23 +47,23 @@ impl<'a> CreditRule<'a> {
         }
     }
 
-    /// The strands of a group.
-    pub(crate) fn strands(&self, group: &Group) -> Vec<Strand> {
+    /// Which trajectories of a group are compared with each other.
+    pub(crate) fn compared_trajectories(&self, group: &Group) -> Vec<ComparedTrajectories> {
         match self.reward_to {
-            RewardTo::All => vec![Strand::All],
-            RewardTo::Last => vec![Strand::Last],
+            RewardTo::All => vec![ComparedTrajectories::All],
+            RewardTo::Last => vec![ComparedTrajectories::Last],
             RewardTo::ByAgent => {
                 let trajectories = group.members.iter().flat_map(|member| &member.sample.trajectories);
                 let speakers: BTreeSet<&str> = trajectories.map(speaker).collect();
-                speakers.into_iter().map(|speaker| Strand::Speaker(speaker.to_owned())).collect()
+                speakers.into_iter().map(|speaker| ComparedTrajectories::Speaker(speaker.to_owned())).collect()
             }
         }
     }
 
-    /// The reward of a sample in a strand, where `reward` is that of the sample. A plugin sets the reward of a speaker
+    /// The reward of a sample among compared trajectories, where `reward` is that of the sample. A plugin sets the reward of a speaker
     /// with the metric `reward/SPEAKER`. Nothing if the sample has no trajectory of the speaker.
-    pub(crate) fn reward(&self, member: &Member, strand: &Strand, reward: f64) -> Option<f64> {
-        let Strand::Speaker(name) = strand else { return Some(reward) };
+    pub(crate) fn reward(&self, member: &Member, compared: &ComparedTrajectories, reward: f64) -> Option<f64> {
+        let ComparedTrajectories::Speaker(name) = compared else { return Some(reward) };
         member.sample.trajectories.iter().find(|trajectory| speaker(trajectory) == name)?;
         let metric = format!("reward/{name}");
         let own = self.scores(member).filter_map(|(_, weight, score)| {
@@ -73,10 +73,10 @@ impl<'a> CreditRule<'a> {
         Some(own.reduce(|sum, own| sum + own).unwrap_or(reward))
     }
 
-    /// The parts whose weighted sum is the reward of a sample in a strand, in the order of their names. Parts without a
+    /// The parts whose weighted sum is the reward of a sample among compared trajectories, in the order of their names. Parts without a
     /// score share the remainder. The reward of a speaker is not divided.
-    pub(crate) fn parts(&self, member: &Member, strand: &Strand, reward: f64) -> Vec<RewardPart> {
-        if let Strand::Speaker(_) = strand {
+    pub(crate) fn parts(&self, member: &Member, compared: &ComparedTrajectories, reward: f64) -> Vec<RewardPart> {
+        if let ComparedTrajectories::Speaker(_) = compared {
             return vec![RewardPart { weight: 1.0, score: reward }];
         }
         let weighted = || self.weights.iter().filter(|(_, weight)| **weight != 0.0);
@@ -91,13 +91,17 @@ impl<'a> CreditRule<'a> {
         weighted().map(part).collect()
     }
 
-    /// The trajectories of a sample in a strand, with their numbers.
-    pub(crate) fn trajectories<'s>(&self, sample: &'s Sample, strand: &Strand) -> Vec<(usize, &'s Trajectory)> {
+    /// The compared trajectories of a sample, with their numbers.
+    pub(crate) fn trajectories<'s>(
+        &self,
+        sample: &'s Sample,
+        compared: &ComparedTrajectories,
+    ) -> Vec<(usize, &'s Trajectory)> {
         let all = sample.trajectories.iter().enumerate();
-        match strand {
-            Strand::All => all.collect(),
-            Strand::Last => all.rev().take(1).collect(),
-            Strand::Speaker(name) => all.filter(|(_, trajectory)| speaker(trajectory) == name).collect(),
+        match compared {
+            ComparedTrajectories::All => all.collect(),
+            ComparedTrajectories::Last => all.rev().take(1).collect(),
+            ComparedTrajectories::Speaker(name) => all.filter(|(_, trajectory)| speaker(trajectory) == name).collect(),
         }
     }
 
@@ -168,7 +172,7 @@ fn speaker(trajectory: &Trajectory) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rl::advantages::{Useless, advantages_of};
+    use crate::rl::advantages::{DropReason, advantages_of};
     use crate::testing::{group, rl_table};
     use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, Role, Tokens};
 
@@ -255,10 +259,10 @@ mod tests {
     fn a_group_of_equal_rewards_is_worth_its_credit() {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(1.0))]);
         let (table, rule) = (rl_table(""), CreditRule::plain());
-        assert_eq!(Useless::of(&group, &table, &rule), Some(Useless::EqualRewards));
+        assert_eq!(DropReason::of(&group, &table, &rule), Some(DropReason::EqualRewards));
         let credit = vec![Credit { trajectory: 0, message: 0, start: 0, end: 1, value: 0.5 }];
         scored(&mut group.members[0], Score { credit, ..Score::default() });
-        assert_eq!(Useless::of(&group, &table, &rule), None);
+        assert_eq!(DropReason::of(&group, &table, &rule), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod describe;
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::FailureWindow;
-use crate::rl::advantages::{AdvantageRule, Useless};
+use crate::rl::advantages::{AdvantageRule, DropReason};
 use crate::rl::broken_judges::BrokenJudges;
 use crate::rl::credit::CreditRule;
 use crate::rl::group_queue::GroupQueue;
@@ -12,7 +12,7 @@ use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
 use crate::rl::pace::Pace;
 use crate::rl::teacher::Teacher;
-use crate::rl::unlearned::Lesson;
+use crate::rl::unlearned::StepLearning;
 use crate::rows::Numbering;
 use crate::run::Run;
 use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
@@ -40,7 +40,7 @@ pub(crate) struct RlRun<'a> {
 /// The result of a step.
 pub(crate) struct StepReport {
     pub(crate) metrics: Metrics,
-    pub(crate) lesson: Lesson,
+    pub(crate) learning: StepLearning,
 }
 
 /// A step under way.
@@ -196,10 +196,10 @@ impl RlRun<'_> {
             let next = self.groups.whole(in_order).into_iter().find(may_take);
             let Some(mut drawn) = next.and_then(|(draw, _)| self.groups.take(draw)) else { return Ok(()) };
             self.failures.push(&drawn.group);
-            let useless = Useless::of(&drawn.group, self.table(), &self.credit_rule());
-            match (self.table().filter_groups, useless) {
-                (Some(_), Some(useless)) => {
-                    drawn.dropped = Some(useless.as_str());
+            let drop_reason = DropReason::of(&drawn.group, self.table(), &self.credit_rule());
+            match (self.table().filter_groups, drop_reason) {
+                (Some(_), Some(drop_reason)) => {
+                    drawn.dropped = Some(drop_reason.as_str());
                     step.dropped.push(drawn);
                     self.failures.check(step.number)?;
                     if !in_order {
@@ -207,7 +207,9 @@ impl RlRun<'_> {
                     }
                 }
                 _ => {
-                    drawn.dropped = useless.filter(|useless| *useless == Useless::TooFewScored).map(Useless::as_str);
+                    drawn.dropped = drop_reason
+                        .filter(|drop_reason| *drop_reason == DropReason::TooFewScored)
+                        .map(DropReason::as_str);
                     step.taken.push(drawn);
                 }
             }

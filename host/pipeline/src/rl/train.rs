@@ -11,7 +11,7 @@ use crate::rl::ledger::{Cause, Ledger};
 use crate::rl::pace::Pace;
 use crate::rl::step::{RlRun, StepReport};
 use crate::rl::teacher::Teacher;
-use crate::rl::unlearned::{Lesson, UnlearnedSteps};
+use crate::rl::unlearned::{StepLearning, UnlearnedSteps};
 use crate::rows::Numbering;
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, over_budget, try_rewards};
 use gavel_config::{Config, RlTable};
@@ -74,15 +74,15 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         let mut unlearned = UnlearnedSteps::new(table, steps);
         let mut is_stopped = false;
         for step in left {
-            let StepReport { metrics, lesson } = rl.step(step, learning_rate.at(step - 1)).await?;
+            let StepReport { metrics, learning } = rl.step(step, learning_rate.at(step - 1)).await?;
             if ranks.is_first() {
-                report(step, steps, &metrics, &lesson);
+                report(step, steps, &metrics, &learning);
             }
             let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < steps);
             let is_asked = ranks.exchange(&control.is_stopping())?.contains(&true);
             let is_stopping = is_asked || over.is_some();
             rl.end_step(step, metrics, is_stopping).await?;
-            unlearned.add(step, &lesson)?;
+            unlearned.add(step, &learning)?;
             if let Some(what) = over {
                 tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
             }
@@ -98,10 +98,10 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     })
 }
 
-fn report(step: u64, steps: u64, metrics: &Metrics, lesson: &Lesson) {
+fn report(step: u64, steps: u64, metrics: &Metrics, learning: &StepLearning) {
     let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
     let (length, seconds) = (number("response_length/mean"), number("time/step"));
-    if let Lesson::NoUpdate(why) = lesson {
+    if let StepLearning::NoUpdate(why) = learning {
         tracing::warn!("step {step}/{steps}: {why}; nothing was learned; length {length:.1}, {seconds:.2} s");
         return;
     }

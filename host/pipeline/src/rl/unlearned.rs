@@ -2,13 +2,13 @@
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::{members, outcomes, sample_name};
-use crate::rl::advantages::Useless;
+use crate::rl::advantages::DropReason;
 use crate::rl::credit::CreditRule;
 use gavel_config::{Config, RlTable};
 use gavel_data::{Group, Member, OutcomeKind, ShownLines};
 
 /// What a step learned from its rewards.
-pub(crate) enum Lesson {
+pub(crate) enum StepLearning {
     /// There was an update, and an advantage other than 0.
     Learned,
     /// All advantages were 0, for this reason.
@@ -37,17 +37,17 @@ impl UnlearnedSteps {
     ///
     /// # Errors
     /// There were too many without an update in a row, or all steps of the run learned nothing.
-    pub(crate) fn add(&mut self, step: u64, lesson: &Lesson) -> Result<()> {
-        let why = match lesson {
-            Lesson::Learned => {
+    pub(crate) fn add(&mut self, step: u64, learning: &StepLearning) -> Result<()> {
+        let why = match learning {
+            StepLearning::Learned => {
                 self.in_a_row = 0;
                 return Ok(());
             }
-            Lesson::NoAdvantage(why) => {
+            StepLearning::NoAdvantage(why) => {
                 self.in_a_row = 0;
                 why
             }
-            Lesson::NoUpdate(why) => {
+            StepLearning::NoUpdate(why) => {
                 self.in_a_row += 1;
                 why
             }
@@ -64,8 +64,8 @@ impl UnlearnedSteps {
             (false, 1, _) => format!("this step (train.max_steps_without_update = {count})"),
             (false, ..) => format!("{count} steps in a row (train.max_steps_without_update = {count})"),
         };
-        let hint = match lesson {
-            Lesson::NoAdvantage(_) => "compare the responses with their scores in the step's trajectories",
+        let hint = match learning {
+            StepLearning::NoAdvantage(_) => "compare the responses with their scores in the step's trajectories",
             _ => "look at the `reason` of each sample in the step's trajectories",
         };
         Err(PipelineError::Stopped(format!("step {step}: nothing was learned in {when}: {why}\nhint: {hint}")))
@@ -99,8 +99,9 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>, rule: &
         let counts = counts(groups, config);
         return format!("no sample had a reward ({counts}{})", first.unwrap_or_default());
     }
-    let of_kind = |kind: Useless| groups.iter().filter(|group| Useless::of(group, table, rule) == Some(kind)).count();
-    let (few, equal) = (of_kind(Useless::TooFewScored), of_kind(Useless::EqualRewards));
+    let of_kind =
+        |kind: DropReason| groups.iter().filter(|group| DropReason::of(group, table, rule) == Some(kind)).count();
+    let (few, equal) = (of_kind(DropReason::TooFewScored), of_kind(DropReason::EqualRewards));
     let few = (few > 0).then(|| {
         let first = first.unwrap_or_default();
         format!("{few} had fewer than train.min_scored = {} samples with a reward{first}", table.min_scored())
@@ -137,11 +138,11 @@ mod tests {
     fn stopped(text: &str, learned: &[bool]) -> (usize, String) {
         let mut steps = UnlearnedSteps::new(&rl_table(text), learned.len() as u64);
         for (step, learned) in (1..).zip(learned) {
-            let lesson = match learned {
-                true => Lesson::Learned,
-                false => Lesson::NoUpdate("no sample had a reward".into()),
+            let learning = match learned {
+                true => StepLearning::Learned,
+                false => StepLearning::NoUpdate("no sample had a reward".into()),
             };
-            if let Err(error) = steps.add(step, &lesson) {
+            if let Err(error) = steps.add(step, &learning) {
                 return (step as usize, error.to_string());
             }
         }
@@ -171,21 +172,21 @@ mod tests {
 
     #[test]
     fn a_run_without_an_advantage_does_not_end_well() {
-        let last = |lessons: &[Lesson]| {
+        let last = |lessons: &[StepLearning]| {
             let mut steps = UnlearnedSteps::new(&rl_table(""), 4);
-            let mut results: Vec<_> = (1..).zip(lessons).map(|(step, lesson)| steps.add(step, lesson)).collect();
+            let mut results: Vec<_> = (1..).zip(lessons).map(|(step, learning)| steps.add(step, learning)).collect();
             let last = results.pop().unwrap();
             assert!(results.iter().all(Result::is_ok));
             last.map_err(|error| error.to_string())
         };
-        let equal = || Lesson::NoAdvantage("the rewards of each group are equal (letter: always 0)".into());
-        let none = || Lesson::NoUpdate("no sample had a reward".into());
+        let equal = || StepLearning::NoAdvantage("the rewards of each group are equal (letter: always 0)".into());
+        let none = || StepLearning::NoUpdate("no sample had a reward".into());
         let error = last(&[none(), none(), equal(), equal()]).unwrap_err();
         let expected = "step 4: nothing was learned in any step of the run: the rewards of each group are equal (letter: always 0)\nhint: compare";
         assert!(error.starts_with(expected), "{error}");
         let error = last(&[equal(), equal(), equal(), none()]).unwrap_err();
         assert!(error.starts_with("step 4: nothing was learned in any step of the run: no sample had"), "{error}");
-        assert_eq!(last(&[equal(), equal(), Lesson::Learned, equal()]), Ok(()));
+        assert_eq!(last(&[equal(), equal(), StepLearning::Learned, equal()]), Ok(()));
         assert_eq!(last(&[equal(), equal(), equal()]), Ok(()));
     }
 }

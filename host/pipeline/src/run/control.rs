@@ -6,10 +6,10 @@ use tokio::sync::Notify;
 
 /// Asks a run to end, or to report what it waits for. Copies ask the same run.
 #[derive(Debug, Clone, Default)]
-pub struct Control(Arc<Asked>);
+pub struct Control(Arc<Wishes>);
 
 #[derive(Debug, Default)]
-struct Asked {
+struct Wishes {
     stop: AtomicBool,
     report: Notify,
 }

@@ -25,7 +25,7 @@ mod seen;
 mod slots;
 mod truncation;
 
-pub use request::{Drawn, EngineConfig, EngineStep, Finished, Request};
+pub use request::{DrawnToken, EngineConfig, EngineStep, Finished, Request};
 
 use crate::config::{Head, ModelConfig};
 use crate::device::give_back;
@@ -210,7 +210,7 @@ impl Engine {
             row.response.push(pick.token);
             row.logprobs.push(pick.logprob);
             row.versions.push(version);
-            drawn.push(Drawn { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
+            drawn.push(DrawnToken { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
         slots.keep(|row| row.finish_reason().is_some(), changes).map_err(|error| error.during(phase))?;
         let ended = slots.remove(|row| row.finish_reason().is_some())?;

@@ -103,14 +103,14 @@ impl Request {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EngineStep {
     /// The tokens that were drawn, one for each row whose prompt is computed.
-    pub drawn: Vec<Drawn>,
+    pub drawn: Vec<DrawnToken>,
     /// The responses that ended with theirs.
     pub finished: Vec<Finished>,
 }
 
 /// One token.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drawn {
+pub struct DrawnToken {
     /// The request's id.
     pub id: u64,
     /// The token.

@@ -23,7 +23,7 @@ pub(super) struct Request {
 }
 
 /// A conversation, and everyone who asked for it.
-pub(super) struct Asked {
+pub(super) struct AskedConversation {
     pub(super) key: Key,
     pub(super) tokens: Vec<u32>,
     pub(super) places: Vec<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
 #[derive(Default)]
 pub(super) struct Waiting {
     queue: VecDeque<Key>,
-    asked: HashMap<Key, Asked>,
+    asked: HashMap<Key, AskedConversation>,
     tokens: usize,
 }
 
@@ -46,7 +46,7 @@ impl Waiting {
         }
         self.tokens += tokens.len();
         self.queue.push_back(key);
-        self.asked.insert(key, Asked { key, tokens, places, replies: vec![reply] });
+        self.asked.insert(key, AskedConversation { key, tokens, places, replies: vec![reply] });
     }
 
     /// The number of tokens of all of them.
@@ -60,7 +60,7 @@ impl Waiting {
 
     /// Takes the first conversations: at most `most` tokens in total, but at least one conversation. Those for which
     /// nobody waits any more are dropped.
-    pub(super) fn take(&mut self, most: usize) -> Vec<Asked> {
+    pub(super) fn take(&mut self, most: usize) -> Vec<AskedConversation> {
         let (mut taken, mut tokens) = (Vec::new(), 0);
         while let Some(key) = self.queue.front() {
             let Some(next) = self.asked.get(key) else { break };
@@ -98,7 +98,7 @@ mod tests {
         (waiting, answers)
     }
 
-    fn lengths(taken: &[Asked]) -> Vec<(usize, usize)> {
+    fn lengths(taken: &[AskedConversation]) -> Vec<(usize, usize)> {
         taken.iter().map(|asked| (asked.tokens.len(), asked.replies.len())).collect()
     }
 

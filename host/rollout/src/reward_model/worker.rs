@@ -3,7 +3,7 @@
 use super::config::Output;
 use super::error::RewardModelError;
 use super::usage::Counters;
-use super::waiting::{Asked, Key, Request, Values, Waiting};
+use super::waiting::{AskedConversation, Key, Request, Values, Waiting};
 use crate::device_turns::DeviceTurns;
 use crate::thread_end::ThreadEnd;
 use gavel_policy::device::DeviceFailure;
@@ -113,9 +113,9 @@ impl Worker {
         }
     }
 
-    fn score(&mut self, batch: Vec<Asked>) -> Result<(), Arc<DeviceFailure>> {
+    fn score(&mut self, batch: Vec<AskedConversation>) -> Result<(), Arc<DeviceFailure>> {
         let (mut rows, mut places, mut asked) = (Vec::new(), Vec::new(), Vec::new());
-        for Asked { key, tokens, places: of_row, replies } in batch {
+        for AskedConversation { key, tokens, places: of_row, replies } in batch {
             rows.push(PackedRow { after: None, tokens });
             places.push(of_row);
             asked.push((key, replies));

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct EmbeddingsRequest {
     #[serde(default)]
     encoding_format: Encoding,
     #[serde(flatten)]
@@ -46,9 +46,9 @@ impl Encoding {
 
 pub(super) async fn answer(
     State(classifier): State<Classifier>,
-    Body(asked): Body<Asked>,
+    Body(asked): Body<EmbeddingsRequest>,
 ) -> Result<Json<Value>, ApiError> {
-    let Asked { encoding_format, inputs } = asked;
+    let EmbeddingsRequest { encoding_format, inputs } = asked;
     classifier.check_model(inputs.common.model.as_deref())?;
     inputs.common.check()?;
     let is_activated = inputs.common.is_activated(false);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct PredictRequest {
     inputs: Inputs,
     /// Whether the answer has the scores instead of probabilities.
     #[serde(default)]
@@ -45,9 +45,9 @@ fn input(texts: Vec<String>) -> Result<Input, ApiError> {
 
 pub(super) async fn answer(
     State(classifier): State<Classifier>,
-    Body(asked): Body<Asked>,
+    Body(asked): Body<PredictRequest>,
 ) -> Result<Json<Value>, ApiError> {
-    let Asked { inputs, raw_scores, truncate } = asked;
+    let PredictRequest { inputs, raw_scores, truncate } = asked;
     if truncate {
         return Err(ApiError::field("truncate", "`truncate`: true is not supported: a text is never cut"));
     }

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ChatRequest {
     messages: Vec<Message>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
@@ -32,7 +32,7 @@ pub(super) struct Asked {
     pub(super) settings: Settings,
 }
 
-impl Asked {
+impl ChatRequest {
     /// Refuses fields that would be ignored, and gives the tools that the model may call.
     pub(super) fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
@@ -71,7 +71,7 @@ impl Asked {
     }
 }
 
-pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
+pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<ChatRequest>) -> Result<Response, ApiError> {
     server.check_model(asked.settings.model.as_deref())?;
     asked.settings.check()?;
     let tools = asked.check()?.to_vec();

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct CompletionRequest {
     prompt: Prompts,
     echo: Option<bool>,
     /// Whether a text gets the special tokens that the tokenizer puts around texts.
@@ -52,7 +52,10 @@ impl Prompts {
     }
 }
 
-pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
+pub(super) async fn answer(
+    State(server): State<Server>,
+    Body(asked): Body<CompletionRequest>,
+) -> Result<Response, ApiError> {
     let settings = &asked.settings;
     server.check_model(settings.model.as_deref())?;
     settings.check()?;

@@ -28,10 +28,10 @@ fn every_request_is_read_or_refused() {
     let (mut chats, mut plain) = (0, 0);
     for entry in std::fs::read_dir(folder).unwrap() {
         let body = std::fs::read(entry.unwrap().path()).unwrap();
-        if let Ok(asked) = serde_json::from_slice::<chat::Asked>(&body) {
+        if let Ok(asked) = serde_json::from_slice::<chat::ChatRequest>(&body) {
             chats += usize::from(asked.check().is_ok() && is_good(&asked.settings));
         }
-        if let Ok(asked) = serde_json::from_slice::<completions::Asked>(&body) {
+        if let Ok(asked) = serde_json::from_slice::<completions::CompletionRequest>(&body) {
             plain += usize::from(is_good(&asked.settings));
         }
     }

@@ -2,7 +2,7 @@
 //! gradient of a few tokens, drawn from those with a large covariance of log-probability and advantage.
 
 use super::covariance::{covariances, share};
-use super::token_loss::{ClipRange, Context, Drawn, Surrogate, TokenLoss, Tokens};
+use super::token_loss::{ClipRange, Context, LearnedToken, Surrogate, TokenLoss, Tokens};
 use crate::config::{ConfigError, check};
 use std::collections::BTreeSet;
 use tch::TchError;
@@ -59,9 +59,9 @@ impl Surrogate for ClipCov {
 
 impl Context for ClipCov {
     /// Whether a token is drawn, and whether it is kept.
-    fn of(&self, rows: &[Vec<Drawn>]) -> Vec<Vec<[f64; 2]>> {
+    fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>> {
         let ClipRange { clip_low, clip_high } = self.range;
-        let is_clipped = |token: &Drawn| {
+        let is_clipped = |token: &LearnedToken| {
             let ratio = token.log_ratio().exp();
             (token.advantage > 0.0 && ratio > 1.0 + clip_high) || (token.advantage < 0.0 && ratio < 1.0 - clip_low)
         };
@@ -71,7 +71,7 @@ impl Context for ClipCov {
             for (at, token) in tokens.iter().enumerate() {
                 let covariance = covariances[row][at];
                 if covariance > self.clip_cov_lb && covariance < self.clip_cov_ub && !is_clipped(token) {
-                    candidates.push((token.lot, row, at));
+                    candidates.push((token.tie_break, row, at));
                 }
             }
         }
@@ -97,7 +97,7 @@ mod tests {
             let loss = ClipCov { clip_cov_ratio: ratio, ..ClipCov::default() };
             run_rows(&loss, &rows).gradient
         };
-        // One of four, the first by lot; then up to two; and never one without covariance.
+        // One of four, the first at random; then up to two; and never one without covariance.
         assert_close(&gradient(0.25), &[0.0, 1.0, -1.0, 1.0]);
         assert_close(&gradient(0.5), &[0.0, 0.0, -1.0, 1.0]);
         assert_close(&gradient(1.0), &[0.0, 0.0, -1.0, 1.0]);

@@ -2,7 +2,7 @@
 //! trajectory is the geometric mean of its tokens' ratios, each of which is clipped first.
 
 use super::aggregation::Aggregation;
-use super::token_loss::{ClipRange, Context, Drawn, Surrogate, TokenLoss, Tokens, mean};
+use super::token_loss::{ClipRange, Context, LearnedToken, Surrogate, TokenLoss, Tokens, mean};
 use crate::config::ConfigError;
 use gavel_torch::scalar::ScalarOperations;
 use tch::TchError;
@@ -69,8 +69,8 @@ impl Surrogate for GeoMean {
 
 impl Context for GeoMean {
     /// The logarithm of the geometric mean, and the mean advantage.
-    fn of(&self, rows: &[Vec<Drawn>]) -> Vec<Vec<[f64; 2]>> {
-        let row = |row: &Vec<Drawn>| {
+    fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>> {
+        let row = |row: &Vec<LearnedToken>| {
             let log_mean = mean(row, |token| self.clipped(token.log_ratio(), token.advantage));
             vec![[log_mean, mean(row, |token| token.advantage)]; row.len()]
         };

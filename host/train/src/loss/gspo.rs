@@ -2,7 +2,7 @@
 //! the geometric mean of the ratios of its trajectory, so that a trajectory is clipped as a whole.
 
 use super::aggregation::Aggregation;
-use super::token_loss::{ClipRange, Context, Drawn, Surrogate, TokenLoss, Tokens, mean};
+use super::token_loss::{ClipRange, Context, LearnedToken, Surrogate, TokenLoss, Tokens, mean};
 use crate::config::ConfigError;
 use gavel_torch::scalar::ScalarOperations;
 use tch::TchError;
@@ -55,10 +55,10 @@ impl Surrogate for Gspo {
 
 impl Context for Gspo {
     /// The logarithm of the trajectory's ratio, and the advantage.
-    fn of(&self, rows: &[Vec<Drawn>]) -> Vec<Vec<[f64; 2]>> {
-        let row = |row: &Vec<Drawn>| {
-            let (log_ratio, advantage) = (mean(row, Drawn::log_ratio), mean(row, |token| token.advantage));
-            let own = |token: &Drawn| if self.by_token { token.advantage } else { advantage };
+    fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>> {
+        let row = |row: &Vec<LearnedToken>| {
+            let (log_ratio, advantage) = (mean(row, LearnedToken::log_ratio), mean(row, |token| token.advantage));
+            let own = |token: &LearnedToken| if self.by_token { token.advantage } else { advantage };
             row.iter().map(|token| [log_ratio, own(token)]).collect()
         };
         rows.iter().map(row).collect()

@@ -2,7 +2,7 @@
 //! the change of the tokens with the largest covariance of log-probability and advantage.
 
 use super::covariance::{covariances, share};
-use super::token_loss::{Context, Drawn, Surrogate, TokenLoss, Tokens};
+use super::token_loss::{Context, LearnedToken, Surrogate, TokenLoss, Tokens};
 use crate::config::{ConfigError, check};
 use gavel_torch::scalar::ScalarOperations;
 use tch::TchError;
@@ -48,15 +48,15 @@ impl Surrogate for KlCov {
 
 impl Context for KlCov {
     /// Whether a token has the penalty; the second number is not used.
-    fn of(&self, rows: &[Vec<Drawn>]) -> Vec<Vec<[f64; 2]>> {
+    fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>> {
         let mut found: Vec<Vec<[f64; 2]>> = rows.iter().map(|row| vec![[0.0; 2]; row.len()]).collect();
         let mut places = Vec::new();
         for (row, covariances) in covariances(rows).into_iter().enumerate() {
             places.extend(covariances.into_iter().enumerate().map(|(at, covariance)| (covariance, row, at)));
         }
-        // The largest first; equal ones by lot.
-        let lot = |&(_, row, at): &(f64, usize, usize)| rows[row][at].lot;
-        places.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| lot(a).cmp(&lot(b))));
+        // The largest first; equal ones in a random order.
+        let tie_break = |&(_, row, at): &(f64, usize, usize)| rows[row][at].tie_break;
+        places.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| tie_break(a).cmp(&tie_break(b))));
         for (_, row, at) in places.into_iter().take(share(self.kl_cov_ratio, rows)) {
             found[row][at][0] = 1.0;
         }

@@ -2,7 +2,7 @@
 //! <https://arxiv.org/abs/2510.01161>): instead of a clip, the tokens with the largest `(log ratio)²` are masked until
 //! its mean is within a budget.
 
-use super::token_loss::{Context, Drawn, Surrogate, TokenLoss, Tokens};
+use super::token_loss::{Context, LearnedToken, Surrogate, TokenLoss, Tokens};
 use crate::config::{ConfigError, check};
 use tch::TchError;
 
@@ -43,8 +43,8 @@ impl Surrogate for M2po {
 
 impl Context for M2po {
     /// Whether a token is masked, and whether it is kept.
-    fn of(&self, rows: &[Vec<Drawn>]) -> Vec<Vec<[f64; 2]>> {
-        let moves_away = |token: &&Drawn| token.log_ratio() * token.advantage > 0.0;
+    fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>> {
+        let moves_away = |token: &&LearnedToken| token.log_ratio() * token.advantage > 0.0;
         let mut moments: Vec<f64> =
             rows.iter().flatten().filter(moves_away).map(|token| token.log_ratio().powi(2)).collect();
         moments.sort_unstable_by(f64::total_cmp);
@@ -56,7 +56,7 @@ impl Context for M2po {
         };
         let count = moments.iter().enumerate().map(within).take_while(|within| *within).count();
         let highest = count.checked_sub(1).map_or(f64::NEG_INFINITY, |last| moments[last]);
-        let token = |token: &Drawn| match moves_away(&token) && token.log_ratio().powi(2) > highest {
+        let token = |token: &LearnedToken| match moves_away(&token) && token.log_ratio().powi(2) > highest {
             true => [1.0, 0.0],
             false => [0.0, 1.0],
         };

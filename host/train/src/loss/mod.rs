@@ -44,6 +44,6 @@ pub use policy_loss::PolicyLoss;
 pub use ppo_clip::PpoClip;
 pub use sapo::Sapo;
 pub use token_loss::ClipRange;
-pub(crate) use token_loss::Drawn;
+pub(crate) use token_loss::LearnedToken;
 #[cfg(test)]
 pub(crate) use token_loss::Tokens;

@@ -14,7 +14,7 @@ use super::m2po::M2po;
 use super::ppo_clip::PpoClip;
 use super::sapo::Sapo;
 use super::table::LossTable;
-use super::token_loss::{Drawn, Surrogate, TokenLoss, Tokens};
+use super::token_loss::{LearnedToken, Surrogate, TokenLoss, Tokens};
 use crate::config::ConfigError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -173,7 +173,7 @@ impl PolicyLoss {
 
     /// For each learned token of each row, the numbers of its context, on which its loss depends beyond the token;
     /// nothing if the loss has no context.
-    pub(crate) fn context(&self, rows: &[Vec<Drawn>]) -> Option<Vec<Vec<[f64; 2]>>> {
+    pub(crate) fn context(&self, rows: &[Vec<LearnedToken>]) -> Option<Vec<Vec<[f64; 2]>>> {
         self.surrogate().context().map(|context| context.of(rows))
     }
 

@@ -1,6 +1,6 @@
 //! Losses of a few tokens, for the tests of each loss.
 
-use super::token_loss::{Drawn, Surrogate, Tokens};
+use super::token_loss::{LearnedToken, Surrogate, Tokens};
 use tch::{Kind, Tensor};
 
 /// A token: its log-probabilities and its advantage.
@@ -45,11 +45,11 @@ pub(super) fn run_rows(loss: &dyn Surrogate, rows: &[&[Given]]) -> Found {
     let (old, advantages) = (of(|token| token.old), of(|token| token.advantage));
     let given = loss.context().map(|context| {
         let drawn = |(row, tokens): (usize, &&[Given])| {
-            let drawn = |(at, token): (usize, &Given)| Drawn {
+            let drawn = |(at, token): (usize, &Given)| LearnedToken {
                 logprob: token.logprob,
                 old: token.old,
                 advantage: token.advantage,
-                lot: (row * 100 + at) as u64,
+                tie_break: (row * 100 + at) as u64,
             };
             tokens.iter().enumerate().map(drawn).collect()
         };

@@ -36,40 +36,43 @@ pub(super) trait Surrogate {
 /// the update from all of them, so that the gradient does not depend on the split into micro-batches.
 pub(super) trait Context {
     /// Two numbers for each learned token of each row, which reach the loss as [`Tokens::given`].
-    fn of(&self, rows: &[Vec<Drawn>]) -> Vec<Vec<[f64; 2]>>;
+    fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>>;
 }
 
 /// A token that is learned from, before the update.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Drawn {
+pub(crate) struct LearnedToken {
     /// Its log-probability under the policy.
     pub logprob: f64,
     /// The log-probability that the policy's is compared with.
     pub old: f64,
     pub advantage: f64,
     /// A pseudorandom number that depends only on the row, the token's place in it and the step.
-    pub lot: u64,
+    pub tie_break: u64,
 }
 
-impl Message for Drawn {
+impl Message for LearnedToken {
     fn write(&self, to: &mut Vec<u8>) {
-        ([self.logprob, self.old, self.advantage], self.lot).write(to);
+        ([self.logprob, self.old, self.advantage], self.tie_break).write(to);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
-        let ([logprob, old, advantage], lot) = Message::read(from)?;
-        Some(Self { logprob, old, advantage, lot })
+        let ([logprob, old, advantage], tie_break) = Message::read(from)?;
+        Some(Self { logprob, old, advantage, tie_break })
     }
 }
 
-impl Drawn {
+impl LearnedToken {
     pub(super) fn log_ratio(&self) -> f64 {
         self.logprob - self.old
     }
 }
 
 /// The mean of a value over tokens; 0 without tokens.
-pub(super) fn mean<'a>(tokens: impl IntoIterator<Item = &'a Drawn>, value: impl Fn(&Drawn) -> f64) -> f64 {
+pub(super) fn mean<'a>(
+    tokens: impl IntoIterator<Item = &'a LearnedToken>,
+    value: impl Fn(&LearnedToken) -> f64,
+) -> f64 {
     let (sum, count) = tokens.into_iter().fold((0.0, 0.0), |(sum, count), token| (sum + value(token), count + 1.0));
     sum / f64::max(count, 1.0)
 }

@@ -3,7 +3,7 @@
 use super::AdamW;
 use super::layers::{Exchange, without_numbers};
 use crate::error::{Result, TrainError};
-use crate::ranks::told;
+use crate::ranks::gather_results;
 use gavel_policy::{Moment, Stage};
 use gavel_torch::optimizer as torch;
 use tch::{Device, Tensor};
@@ -20,7 +20,7 @@ impl AdamW {
         if self.layers.is_none() {
             return Ok(());
         }
-        let (_, counts) = told(&self.peers, Ok(()), |()| micro_batches)?;
+        let (_, counts) = gather_results(&self.peers, Ok(()), |()| micro_batches)?;
         if let Some(layers) = &mut self.layers {
             layers.begin(counts.into_iter().max().unwrap_or_default());
         }

@@ -5,7 +5,7 @@ use super::AdamW;
 use super::buckets::{BUCKET_BYTES, buckets, send};
 use super::masters::Master;
 use crate::error::{Result, TrainError};
-use crate::ranks::told;
+use crate::ranks::gather_results;
 use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
 use tch::{Device, Tensor};
@@ -56,7 +56,8 @@ impl AdamW {
         self.sums.finish()?;
         let own = self.parameters.iter().zip(&self.owners).filter(|(_, owner)| **owner == self.peers.rank());
         let own: Vec<Tensor> = own.map(|(parameter, _)| parameter.shallow_clone()).collect();
-        let (_, norms) = told(&self.peers, if own.is_empty() { Ok(0.0) } else { self.norm(&own) }, |norm| *norm)?;
+        let (_, norms) =
+            gather_results(&self.peers, if own.is_empty() { Ok(0.0) } else { self.norm(&own) }, |norm| *norm)?;
         Ok(norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt())
     }
 

@@ -5,7 +5,7 @@
 use super::AdamW;
 use super::masters::Master;
 use crate::error::{StateError, TrainError};
-use crate::ranks::told;
+use crate::ranks::gather_results;
 use gavel_policy::{PolicyError, file_dtype, write_tensors};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -22,7 +22,7 @@ impl AdamW {
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
         let (moments, masters) = (self.all_moments()?, self.all_masters()?);
         let saved = if self.peers.rank() == 0 { self.write(path, moments, masters) } else { Ok(()) };
-        let ((), _) = told(&self.peers, saved.map_err(TrainError::from), |_| 0usize)?;
+        let ((), _) = gather_results(&self.peers, saved.map_err(TrainError::from), |_| 0usize)?;
         Ok(())
     }
 

@@ -9,7 +9,11 @@ use gavel_torch::peers::Peers;
 
 /// The own value, and what each rank, in their order, tells about its value. A rank that failed tells so: then it has
 /// its own error, and the others have one that names it.
-pub(crate) fn told<T, M: Message>(peers: &Peers, own: Result<T>, tell: impl FnOnce(&T) -> M) -> Result<(T, Vec<M>)> {
+pub(crate) fn gather_results<T, M: Message>(
+    peers: &Peers,
+    own: Result<T>,
+    tell: impl FnOnce(&T) -> M,
+) -> Result<(T, Vec<M>)> {
     if peers.size() == 1 {
         let own = own?;
         let told = tell(&own);

@@ -5,7 +5,7 @@ use crate::batch::Sequence;
 use crate::error::Result;
 use crate::experience::Experience;
 use crate::logprobs::token_values;
-use crate::loss::{Drawn, LossConfig, OldLogProbs};
+use crate::loss::{LearnedToken, LossConfig, OldLogProbs};
 use gavel_data::seed::{Purpose, derive};
 use gavel_policy::{Model, Phase};
 use gavel_torch::head::Beside;
@@ -32,7 +32,7 @@ impl Trainer {
         let drawn = |now: &[Vec<f64>], row: usize| {
             let experience = &mini_batch[row];
             let hash = hash(experience);
-            let token = |at: usize| Drawn {
+            let token = |at: usize| LearnedToken {
                 logprob: now[row][at],
                 old: match config.old_logprobs() {
                     OldLogProbs::Rollout => f64::from(experience.logprobs[at]),
@@ -40,12 +40,12 @@ impl Trainer {
                     OldLogProbs::Current => now[row][at],
                 },
                 advantage: f64::from(experience.advantages[at]),
-                lot: derive(hash, self.steps(), at as u64, Purpose::Update),
+                tie_break: derive(hash, self.steps(), at as u64, Purpose::Update),
             };
             places(row).map(token).collect()
         };
         let rows = |now: &Vec<Vec<f64>>| (0..mini_batch.len()).map(|row| drawn(now.as_slice(), row)).collect();
-        let of_all = |rows: &[Vec<Drawn>]| (config.policy.context(rows).unwrap_or_default(), ());
+        let of_all = |rows: &[Vec<LearnedToken>]| (config.policy.context(rows).unwrap_or_default(), ());
         let (_, found, ()) = self.over_all(now, rows, of_all)?;
         let spread = |(row, numbers): (usize, Vec<[f64; 2]>)| {
             let mut all = vec![[0.0; 2]; mini_batch[row].response.len()];

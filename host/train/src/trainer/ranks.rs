@@ -5,7 +5,7 @@ use crate::batch::MicroBatch;
 use crate::error::Result;
 use crate::experience::SampleId;
 use crate::loss::Aggregation;
-use crate::ranks::{Message, joined, told};
+use crate::ranks::{Message, gather_results, joined};
 use crate::statistics::{ChunkSums, Statistics, Sums};
 
 impl Trainer {
@@ -17,7 +17,7 @@ impl Trainer {
         items: impl FnOnce(&T) -> Vec<I>,
         of_all: impl FnOnce(&[I]) -> (Vec<V>, S),
     ) -> Result<(T, Vec<V>, S)> {
-        let (own, parts) = told(&self.peers, own, items)?;
+        let (own, parts) = gather_results(&self.peers, own, items)?;
         let (all, mine) = joined(&self.peers, parts);
         let (mut values, rest) = of_all(&all);
         values.truncate(mine.end);
@@ -45,7 +45,7 @@ impl Trainer {
         own: Result<T>,
         count: impl FnOnce(&T) -> [usize; N],
     ) -> Result<(T, [usize; N])> {
-        let (own, parts) = told(&self.peers, own, count)?;
+        let (own, parts) = gather_results(&self.peers, own, count)?;
         Ok((own, std::array::from_fn(|at| parts.iter().map(|counts| counts[at]).sum())))
     }
 
@@ -59,7 +59,7 @@ impl Trainer {
             let sums = batches.iter().map(measure).collect::<Result<Vec<_>>>()?;
             Sums::of_chunks(&sums, batches.iter().map(|batch| batch.tokens.len()).sum())
         };
-        let (_, parts) = told(&self.peers, own(), Sums::clone)?;
+        let (_, parts) = gather_results(&self.peers, own(), Sums::clone)?;
         Ok(Statistics::of_sums(&parts))
     }
 }

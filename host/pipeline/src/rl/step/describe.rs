@@ -4,8 +4,8 @@ use super::{RlRun, Step, StepReport};
 use crate::error::Result;
 use crate::metrics::{describe_episodes, describe_step, outcomes};
 use crate::ranks::Ranks;
-use crate::rl::advantages::Useless;
-use crate::rl::unlearned::{Lesson, why_no_advantage, why_unlearned};
+use crate::rl::advantages::DropReason;
+use crate::rl::unlearned::{StepLearning, why_no_advantage, why_unlearned};
 use crate::run::{RankWork, Run};
 use crate::samples::DrawnGroup;
 use gavel_data::Group;
@@ -42,15 +42,15 @@ impl RlRun<'_> {
         }
         let equal = {
             let rule = self.credit_rule();
-            groups.iter().filter(|group| Useless::of(group, table, &rule) == Some(Useless::EqualRewards)).count()
+            groups.iter().filter(|group| DropReason::of(group, table, &rule) == Some(DropReason::EqualRewards)).count()
         };
         metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(&dropped);
         let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
-        let lesson = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
-            (true, _) => Lesson::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
-            (false, false) => Lesson::NoAdvantage(why_no_advantage(&all, config)),
-            (false, true) => Lesson::Learned,
+        let learning = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
+            (true, _) => StepLearning::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
+            (false, false) => StepLearning::NoAdvantage(why_no_advantage(&all, config)),
+            (false, true) => StepLearning::Learned,
         };
         metrics.count("groups/dropped", considered().filter(|drawn| drawn.dropped.is_some()).count() as u64);
         if table.filter_groups.is_some() {
@@ -103,7 +103,7 @@ impl RlRun<'_> {
         let seconds = metrics.time("step", start);
         let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
         metrics.set("perf/tokens_per_second", tokens / seconds);
-        Ok(StepReport { metrics, lesson })
+        Ok(StepReport { metrics, learning })
     }
 }
 
