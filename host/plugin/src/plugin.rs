@@ -1,11 +1,12 @@
 //! A loaded component and its calls.
 
 use crate::agent::Agent;
-use crate::call::{CallDetails, CallReport, CallSetup, Get, Info, Judge, Len, Loaded, Question, Score, ask};
+use crate::call::{
+    CallDetails, CallReport, CallSetup, Get, Judge, Len, Loaded, Question, Score, ask, loaded_accessors,
+};
 use crate::compile::NoSnapshot;
 use crate::error::LoadError;
-use crate::grant::Grants;
-use crate::load::{PluginSpec, loading};
+use crate::load::{PluginSpec, load};
 use crate::outside::OutsideWaits;
 use crate::sandbox::Sandbox;
 use crate::tool::Tool;
@@ -24,33 +25,10 @@ impl Plugin {
     /// Reads, compiles and checks a component, and initialises it once. So wrong
     /// parameters are an error here, and not an outcome of each sample.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> Result<Self, LoadError> {
-        Ok(Self { loaded: load::load(sandbox.shared(), spec).await? })
+        Ok(Self { loaded: load(sandbox.shared(), spec).await? })
     }
 
-    /// The name in the run.
-    pub fn name(&self) -> &str {
-        &self.loaded.name
-    }
-
-    /// BLAKE3 of the component's bytes, in hexadecimal.
-    pub fn hash(&self) -> &str {
-        &self.loaded.hash
-    }
-
-    /// The parameters as the plugin got them.
-    pub fn params(&self) -> &str {
-        &self.loaded.params
-    }
-
-    /// The grants.
-    pub fn grants(&self) -> &Grants {
-        &self.loaded.grants
-    }
-
-    /// The properties that the plugin declares.
-    pub fn info(&self) -> &Info {
-        &self.loaded.info
-    }
+    loaded_accessors!();
 
     pub(crate) fn component(&self) -> &Component {
         self.loaded.linked.instance_pre.component()
@@ -201,7 +179,7 @@ impl Plugin {
     ) -> (Result<Q::Answer, Outcome>, AskedCall) {
         let input = question.input();
         let setup = CallSetup { input: &input, seed, waits: waits.clone() };
-        let CallReport { answer, details } = call::ask(&self.loaded, question, &setup).await;
+        let CallReport { answer, details } = ask(&self.loaded, question, &setup).await;
         (answer, AskedCall { details, input, seed })
     }
 

@@ -1,9 +1,8 @@
 //! A component that is an agent.
 
-use crate::call::{Info, Loaded};
+use crate::call::{Loaded, loaded_accessors};
 use crate::error::LoadError;
-use crate::grant::Grants;
-use crate::load::{PluginSpec, loading};
+use crate::load::{PluginSpec, load};
 use crate::sandbox::Sandbox;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ impl Agent {
     /// # Errors
     /// The component cannot be used, or is not an agent.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> Result<Self, LoadError> {
-        let loaded = load::load(sandbox.shared(), spec).await?;
+        let loaded = load(sandbox.shared(), spec).await?;
         if !loaded.linked.is_agent() {
             return Err(LoadError::NotAnAgent { plugin: loaded.name.clone() });
         }
@@ -31,28 +30,5 @@ impl Agent {
         Ok(Self { loaded })
     }
 
-    /// The name in the run.
-    pub fn name(&self) -> &str {
-        &self.loaded.name
-    }
-
-    /// BLAKE3 of the component's bytes, in hexadecimal.
-    pub fn hash(&self) -> &str {
-        &self.loaded.hash
-    }
-
-    /// The parameters as the agent got them.
-    pub fn params(&self) -> &str {
-        &self.loaded.params
-    }
-
-    /// Its grants: what it may reach beyond its episode.
-    pub fn grants(&self) -> &Grants {
-        &self.loaded.grants
-    }
-
-    /// The properties that the agent declares.
-    pub fn info(&self) -> &Info {
-        &self.loaded.info
-    }
+    loaded_accessors!();
 }

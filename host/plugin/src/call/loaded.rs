@@ -43,3 +43,35 @@ impl Loaded {
         Err(LoadError::SessionMemory { plugin: self.name.clone(), asked, allowed })
     }
 }
+
+/// Declares what every kind of loaded component tells of itself, from its field `loaded`.
+macro_rules! loaded_accessors {
+    () => {
+        /// The name in the run.
+        pub fn name(&self) -> &str {
+            &self.loaded.name
+        }
+
+        /// BLAKE3 of the component's bytes, in hexadecimal.
+        pub fn hash(&self) -> &str {
+            &self.loaded.hash
+        }
+
+        /// The parameters as the component got them.
+        pub fn params(&self) -> &str {
+            &self.loaded.params
+        }
+
+        /// What it may reach beyond what it is called with.
+        pub fn grants(&self) -> &$crate::grant::Grants {
+            &self.loaded.grants
+        }
+
+        /// The properties that it declares.
+        pub fn info(&self) -> &$crate::call::Info {
+            &self.loaded.info
+        }
+    };
+}
+
+pub(crate) use loaded_accessors;

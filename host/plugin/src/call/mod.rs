@@ -1,6 +1,6 @@
 //! Calls of a loaded component: in a fresh instance or an idle one, with a report of each.
 
-pub(crate) mod ask;
+mod ask;
 mod credit;
 pub(crate) mod fault;
 mod fresh;
@@ -11,10 +11,10 @@ mod question;
 mod report;
 pub(crate) mod verdict;
 
-pub(crate) use ask::make_ready;
+pub(crate) use ask::{ask, make_ready};
 pub(crate) use fresh::{CallSetup, kept_store};
 pub use info::Info;
-pub(crate) use loaded::Loaded;
+pub(crate) use loaded::{Loaded, loaded_accessors};
 pub(crate) use question::{Get, Judge, Len, Question, Score};
 pub(crate) use report::{CallDetails, CallReport, GuestResult, used_fuel};
 pub(crate) use verdict::cut;

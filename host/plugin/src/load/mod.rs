@@ -2,10 +2,11 @@
 
 pub(crate) mod component;
 pub(crate) mod contract;
-pub(crate) mod loading;
+mod loading;
 mod program;
 mod spec;
 
 pub use contract::CONTRACT;
+pub(crate) use loading::load;
 pub(crate) use program::Program;
 pub use spec::{PluginSpec, ProgramSpec};

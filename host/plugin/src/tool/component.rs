@@ -1,13 +1,12 @@
 //! A component that is a tool, and its functions.
 
 use crate::bindings::gavel::plugin::types;
-use crate::call::{CallSetup, Info, Loaded, Question, ask};
+use crate::call::{CallSetup, Loaded, Question, ask, loaded_accessors};
 use crate::engine::Exports;
 use crate::episode::ToolFunction;
 use crate::error::LoadError;
-use crate::grant::Grants;
 use crate::imports::State;
-use crate::load::{PluginSpec, loading};
+use crate::load::{PluginSpec, load};
 use crate::outside::OutsideWaits;
 use crate::sandbox::Sandbox;
 use futures::FutureExt;
@@ -27,7 +26,7 @@ impl Tool {
     /// # Errors
     /// The component cannot be used, or is not a tool.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> std::result::Result<Self, LoadError> {
-        let loaded = load::load(sandbox.shared(), spec).await?;
+        let loaded = load(sandbox.shared(), spec).await?;
         if !loaded.linked.is_tool() {
             return Err(LoadError::NotATool { plugin: loaded.name.clone() });
         }
@@ -44,7 +43,7 @@ impl Tool {
             loaded.check_session_room()?;
         }
         let setup = CallSetup { input: "specs", seed: 0, waits: OutsideWaits::default() };
-        let report = call::ask(&loaded, Specs, &setup).await;
+        let report = ask(&loaded, Specs, &setup).await;
         let plugin = || loaded.name.clone();
         let specs = report.answer.map_err(|outcome| {
             let outcome = loaded.granted.loggable(outcome, &report.details.refusals);
@@ -63,30 +62,7 @@ impl Tool {
         Ok(Self { loaded, functions })
     }
 
-    /// The name in the run.
-    pub fn name(&self) -> &str {
-        &self.loaded.name
-    }
-
-    /// BLAKE3 of the component's bytes, in hexadecimal.
-    pub fn hash(&self) -> &str {
-        &self.loaded.hash
-    }
-
-    /// The parameters as the tool got them.
-    pub fn params(&self) -> &str {
-        &self.loaded.params
-    }
-
-    /// Its grants: what it may reach beyond its arguments.
-    pub fn grants(&self) -> &Grants {
-        &self.loaded.grants
-    }
-
-    /// The properties that the tool declares.
-    pub fn info(&self) -> &Info {
-        &self.loaded.info
-    }
+    loaded_accessors!();
 
     /// Its functions.
     pub fn functions(&self) -> &[ToolFunction] {

@@ -3,8 +3,9 @@
 use super::component::Tool;
 use super::report::ToolReport;
 use crate::bindings::gavel::plugin::types::Failure;
-use crate::call::ask::{self, make_ready};
-use crate::call::{CallReport, CallSetup, GuestResult, Loaded, Question, kept_store, used_fuel, verdict};
+use crate::call::{
+    CallReport, CallSetup, GuestResult, Loaded, Question, ask, kept_store, make_ready, used_fuel, verdict,
+};
 use crate::engine::SessionRooms;
 use crate::engine::{Exports, FreshStore, ReadyInstance};
 use crate::imports::State;
@@ -62,7 +63,7 @@ impl ToolSession {
         let setup = CallSetup { input: &input, seed, waits: self.waits.clone() };
         let call = Call { settings: self.settings.clone(), name: name.into(), arguments: arguments.into() };
         let CallReport { answer, details } = match self.tool.info.pure {
-            true => call::ask(&self.tool, call, &setup).await,
+            true => ask(&self.tool, call, &setup).await,
             false => self.call_kept(call, &setup).await,
         };
         let granted = &self.tool.granted;
