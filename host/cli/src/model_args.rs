@@ -4,7 +4,7 @@ use crate::plugin_args::bytes;
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, device};
+use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, cache_budget, device};
 use gavel_rollout::{AsyncEngine, Observer, Reading, RewardModel, RewardModelConfig, load};
 use gavel_runs::check_weights;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ impl ModelArgs {
     pub fn start(&self, observer: Arc<dyn Observer>) -> Result<AsyncEngine> {
         let (model, text) = load(&self.folder()?, self.place.device(), self.place.dtype)?;
         let config = EngineConfig { max_batch: self.max_batch, ..EngineConfig::default() };
-        let cache_bytes = self.cache_memory.or_else(|| device::cache_budget(&model, &config));
+        let cache_bytes = self.cache_memory.or_else(|| cache_budget(&model, &config));
         let engine = AsyncEngine::start(model, text, EngineConfig { cache_bytes, ..config }, observer)?;
         anyhow::ensure!(
             engine.room(0) > 0,

@@ -63,11 +63,7 @@ struct Measured {
 
 pub fn run(args: &DecodeArgs) -> Result<()> {
     let model = args.model.load()?;
-    let all = each_batch(&args.batch, args.json, |batch| measure(args, &model, batch))?;
-    if !args.json {
-        print(&all);
-    }
-    Ok(())
+    each_batch(&args.batch, args.json, |batch| measure(args, &model, batch), print)
 }
 
 fn measure(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Measured> {

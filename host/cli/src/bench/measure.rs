@@ -4,12 +4,13 @@ use crate::terminal;
 use anyhow::Result;
 use serde::Serialize;
 
-/// Measures each batch; with `json`, prints each result in a line as soon as it is known.
+/// Measures each batch, and prints a table of all results; with `json`, prints each in a line as soon as it is known.
 pub(super) fn each_batch<T: Serialize>(
     batches: &[usize],
     json: bool,
     measure: impl Fn(usize) -> Result<T>,
-) -> Result<Vec<T>> {
+    print_table: impl Fn(&[T]),
+) -> Result<()> {
     let mut all = Vec::new();
     for &batch in batches {
         let measured = measure(batch)?;
@@ -18,7 +19,10 @@ pub(super) fn each_batch<T: Serialize>(
         }
         all.push(measured);
     }
-    Ok(all)
+    if !json {
+        print_table(&all);
+    }
+    Ok(())
 }
 
 /// The median; of two in the middle, the higher one.

@@ -86,19 +86,21 @@ fn adapters(model: &ModelTable, sizes: &ModelConfig) -> Result<Option<u64>> {
     Ok(Some(adapter_parameters(&folder)?))
 }
 
+fn part(what: impl Into<String>, bytes: u64) -> Part {
+    Part { what: what.into(), bytes }
+}
+
 /// What a model whose layers are shared by ranks has on its device between its updates.
 fn between_updates(model: Footprint<'_>, of: &str) -> Vec<Part> {
-    let whole = model.is_by_layer().then(|| Part { what: format!("weights{of}"), bytes: model.weights() });
+    let whole = model.is_by_layer().then(|| part(format!("weights{of}"), model.weights()));
     whole.into_iter().collect()
 }
 
 /// The same in its updates, without gradients.
 fn in_update(model: Footprint<'_>, of: &str) -> Vec<Part> {
-    let share = model.is_by_layer().then(|| Part {
-        what: format!("weights{of}: outside of layers, a rank's share of the layers, and a layer"),
-        bytes: model.weights_in_update(),
-    });
-    let state = model.optimizer_waits().then(|| Part { what: format!("optimiser{of}"), bytes: model.optimizer() });
+    let what = format!("weights{of}: outside of layers, a rank's share of the layers, and a layer");
+    let share = model.is_by_layer().then(|| part(what, model.weights_in_update()));
+    let state = model.optimizer_waits().then(|| part(format!("optimiser{of}"), model.optimizer()));
     share.into_iter().chain(state).collect()
 }
 
@@ -168,119 +170,162 @@ impl<'a> Plan<'a> {
     }
 
     fn predict(&self) -> Result<Prediction> {
+        let there = |parts: Vec<Part>| parts.into_iter().filter(|part| part.bytes > 0).collect();
+        let (awake, _) = self.reward_models_by_sleep();
+        let weights: u64 = awake.iter().map(|(_, footprint)| footprint.weights).sum();
+        Ok(Prediction {
+            kept: self.kept(),
+            cache: self.cache_part(),
+            may_release_cache: self.draws_here,
+            update: there(self.update()),
+            rollout: there(self.drawing()),
+            scoring: there(self.scoring()),
+            loaded: weights + self.beside_tensors().context,
+            device: device::name(self.device),
+            memory: device::memory(self.device).ok(),
+            advice: None,
+        })
+    }
+
+    /// What is there all the time.
+    fn kept(&self) -> Vec<Part> {
         let footprint = self.footprint();
-        let part = |what: String, bytes: u64| Part { what, bytes };
         let mut kept = Vec::new();
         if !footprint.is_by_layer() {
-            kept.push(part("weights".into(), footprint.weights()));
+            kept.push(part("weights", footprint.weights()));
         }
         match &self.other_reference {
             Some(sizes) => {
                 let other = Footprint::new(sizes, self.dtype.kind(), self.device);
-                kept.push(part("reference".into(), other.weights()));
+                kept.push(part("reference", other.weights()));
             }
             // With adapters, the reference shares the policy's weights.
             None if self.has_reference && self.adapters.is_none() => {
-                kept.push(part("reference".into(), footprint.weights()));
+                kept.push(part("reference", footprint.weights()));
             }
             None => {}
         }
         if self.keeps_before_step {
             // A copy of the parameters that have a gradient.
-            kept.push(part("policy before the step".into(), footprint.shared_by(SharedBy::ALONE).gradients()));
+            kept.push(part("policy before the step", footprint.shared_by(SharedBy::ALONE).gradients()));
         }
         if !footprint.optimizer_waits() {
-            kept.push(part("optimiser".into(), footprint.optimizer()));
+            kept.push(part("optimiser", footprint.optimizer()));
         }
-        let critic = self.critic.as_ref().map(|(sizes, dtype, lora)| {
-            let footprint = Footprint::new(sizes, dtype.kind(), self.device).shared_by(self.ranks);
-            lora.as_ref().map_or(footprint, |lora| footprint.with_adapters(footprint.adapters(lora)))
-        });
-        if let Some(critic) = critic {
+        if let Some(critic) = self.critic_footprint() {
             if !critic.is_by_layer() {
-                kept.push(part("weights of the critic".into(), critic.weights()));
+                kept.push(part("weights of the critic", critic.weights()));
             }
             if !critic.optimizer_waits() {
-                kept.push(part("optimiser of the critic".into(), critic.optimizer()));
+                kept.push(part("optimiser of the critic", critic.optimizer()));
             }
         }
-        let cache = (self.rollout.rows > 0).then(|| {
-            let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
-            let waiting = if has_turns { ", and of conversations between turns" } else { "" };
-            let what = format!("keys and values of {rows} × {} tokens{waiting}", prompt + response);
-            part(what, self.cache(footprint))
-        });
-        let shape = self.micro_batch();
-        let learned = (shape.tokens as f64 * self.batch.learned).ceil() as u64;
-        let chunk = learned.min(tokens_per_chunk(self.sizes, self.device) as u64).max(1);
-        let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
-        let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
-        let checkpointing = self.gradient_checkpointing || footprint.is_by_layer();
-        let of_policy = vec![
-            part("gradients".into(), footprint.gradients()),
-            part(activations, footprint.activations(shape, checkpointing)),
-            part(backward, footprint.logits(chunk).max(footprint.layer_backward(shape))),
-        ];
-        let critic_at_rest = critic.map(|critic| between_updates(critic, " of the critic")).unwrap_or_default();
-        let at_rest = [between_updates(footprint, ""), critic_at_rest.clone()].concat();
-        let of_policy = [in_update(footprint, ""), critic_at_rest, of_policy].concat();
-        // They are updated by turns.
-        let of_critic = critic.map(|critic| {
-            let checkpointing = self.gradient_checkpointing || critic.is_by_layer();
-            let parts = vec![
-                part("gradients of the critic".into(), critic.gradients()),
-                part("activations of the critic".into(), critic.activations(shape, checkpointing)),
-                part("gradients inside a layer of the critic".into(), critic.layer_backward(shape)),
-            ];
-            [between_updates(footprint, ""), in_update(critic, " of the critic"), parts].concat()
-        });
-        let bytes = |parts: &Vec<Part>| parts.iter().map(|part| part.bytes).sum::<u64>();
-        let update = of_critic.into_iter().chain([of_policy]).max_by_key(bytes).unwrap_or_default();
-        let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
-        let prefill = footprint.layer(PassShape::unshared(prompts));
-        let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
-        let mut rollout = vec![part("prompts, or logits and their sums".into(), prefill.max(sampling))];
-        if !at_rest.is_empty() {
-            // The forward passes before an update have whole weights too.
-            let pass = footprint.layer(shape) + footprint.logits(learned.min(TOKENS_AT_A_TIME as u64));
-            rollout =
-                vec![part("prompts, logits and their sums, or a forward pass".into(), prefill.max(sampling).max(pass))];
-            rollout.extend(at_rest.clone());
-        }
-        let (awake, asleep): (Vec<_>, Vec<_>) = self.reward_models.iter().partition(|(_, footprint)| !footprint.sleeps);
-        let beside = BesideTensors::on(self.device, self.ranks.ranks);
-        let loaded = awake.iter().map(|(_, footprint)| footprint.weights).sum::<u64>() + beside.context;
+        let (awake, _) = self.reward_models_by_sleep();
         kept.extend(
             awake.iter().map(|(name, model)| part(format!("weights of the reward model {name}"), model.weights)),
         );
+        let beside = self.beside_tensors();
         if beside.total() > 0 {
             let ranks = if beside.connections > 0 { ", and connections of ranks" } else { "" };
             kept.push(part(format!("CUDA's context, workspaces of products{ranks}"), beside.total()));
         }
-        // Only one of them computes at a time.
+        kept
+    }
+
+    /// Keys and values.
+    fn cache_part(&self) -> Option<Part> {
+        let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
+        let waiting = if has_turns { ", and of conversations between turns" } else { "" };
+        let what = format!("keys and values of {rows} × {} tokens{waiting}", prompt + response);
+        (rows > 0).then(|| part(what, self.cache(self.footprint())))
+    }
+
+    /// The larger of the updates of the policy and of the critic, which take turns.
+    fn update(&self) -> Vec<Part> {
+        let bytes = |parts: &Vec<Part>| parts.iter().map(|part| part.bytes).sum::<u64>();
+        let updates = self.critic_update().into_iter().chain([self.policy_update()]);
+        updates.max_by_key(bytes).unwrap_or_default()
+    }
+
+    fn policy_update(&self) -> Vec<Part> {
+        let (footprint, shape) = (self.footprint(), self.micro_batch());
+        let chunk = self.learned_tokens(shape).min(tokens_per_chunk(self.sizes, self.device) as u64).max(1);
+        let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
+        let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
+        let checkpointing = self.gradient_checkpointing || footprint.is_by_layer();
+        let parts = vec![
+            part("gradients", footprint.gradients()),
+            part(activations, footprint.activations(shape, checkpointing)),
+            part(backward, footprint.logits(chunk).max(footprint.layer_backward(shape))),
+        ];
+        [in_update(footprint, ""), self.critic_at_rest(), parts].concat()
+    }
+
+    fn critic_update(&self) -> Option<Vec<Part>> {
+        let (critic, shape) = (self.critic_footprint()?, self.micro_batch());
+        let checkpointing = self.gradient_checkpointing || critic.is_by_layer();
+        let parts = vec![
+            part("gradients of the critic", critic.gradients()),
+            part("activations of the critic", critic.activations(shape, checkpointing)),
+            part("gradients inside a layer of the critic", critic.layer_backward(shape)),
+        ];
+        Some([between_updates(self.footprint(), ""), in_update(critic, " of the critic"), parts].concat())
+    }
+
+    /// What responses take while they are drawn, beside keys and values.
+    fn drawing(&self) -> Vec<Part> {
+        let (footprint, shape) = (self.footprint(), self.micro_batch());
+        let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
+        let prefill = footprint.layer(PassShape::unshared(prompts));
+        let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
+        let at_rest = self.at_rest();
+        if at_rest.is_empty() {
+            return vec![part("prompts, or logits and their sums", prefill.max(sampling))];
+        }
+        // The forward passes before an update have whole weights too.
+        let pass = footprint.layer(shape) + footprint.logits(self.learned_tokens(shape).min(TOKENS_AT_A_TIME as u64));
+        let own = part("prompts, logits and their sums, or a forward pass", prefill.max(sampling).max(pass));
+        [vec![own], at_rest].concat()
+    }
+
+    /// What reward models take while they compute, of which only one does so at a time.
+    fn scoring(&self) -> Vec<Part> {
+        let (awake, asleep) = self.reward_models_by_sleep();
         let needs = |model: &RewardModelFootprint| model.batch + if model.sleeps { model.weights } else { 0 };
         let largest = awake.iter().chain(&asleep).max_by_key(|(_, model)| needs(model));
-        let scoring = largest.iter().flat_map(|(name, model)| {
-            let weights = model.sleeps.then(|| part(format!("weights of the reward model {name}"), model.weights));
-            weights.into_iter().chain([part(format!("a batch of the reward model {name}"), model.batch)])
-        });
-        let mut scoring: Vec<Part> = scoring.collect();
-        if !scoring.is_empty() {
-            scoring.extend(at_rest);
-        }
-        let there = |parts: Vec<Part>| parts.into_iter().filter(|part| part.bytes > 0).collect();
-        Ok(Prediction {
-            kept,
-            cache,
-            may_release_cache: self.draws_here,
-            update: there(update),
-            rollout: there(rollout),
-            scoring: there(scoring),
-            loaded,
-            device: device::name(self.device),
-            memory: device::memory(self.device).ok(),
-            advice: None,
-        })
+        let Some((name, model)) = largest else { return Vec::new() };
+        let weights = model.sleeps.then(|| part(format!("weights of the reward model {name}"), model.weights));
+        let batch = part(format!("a batch of the reward model {name}"), model.batch);
+        weights.into_iter().chain([batch]).chain(self.at_rest()).collect()
+    }
+
+    /// The weights of models whose layers are shared by ranks, between their updates.
+    fn at_rest(&self) -> Vec<Part> {
+        [between_updates(self.footprint(), ""), self.critic_at_rest()].concat()
+    }
+
+    fn critic_at_rest(&self) -> Vec<Part> {
+        self.critic_footprint().map(|critic| between_updates(critic, " of the critic")).unwrap_or_default()
+    }
+
+    /// Tokens of a micro-batch that are learned from.
+    fn learned_tokens(&self, shape: PassShape) -> u64 {
+        (shape.tokens as f64 * self.batch.learned).ceil() as u64
+    }
+
+    /// The reward models whose weights stay on the device, and those that leave it for updates.
+    fn reward_models_by_sleep(&self) -> (Vec<&(String, RewardModelFootprint)>, Vec<&(String, RewardModelFootprint)>) {
+        self.reward_models.iter().partition(|(_, footprint)| !footprint.sleeps)
+    }
+
+    fn beside_tensors(&self) -> BesideTensors {
+        BesideTensors::on(self.device, self.ranks.ranks)
+    }
+
+    fn critic_footprint(&self) -> Option<Footprint<'_>> {
+        let (sizes, dtype, lora) = self.critic.as_ref()?;
+        let footprint = Footprint::new(sizes, dtype.kind(), self.device).shared_by(self.ranks);
+        Some(lora.as_ref().map_or(footprint, |lora| footprint.with_adapters(footprint.adapters(lora))))
     }
 
     /// The device of the policy.

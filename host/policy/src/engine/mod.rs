@@ -8,6 +8,7 @@
 //! conversation computes only what is new in its prompt: the keys and values of earlier turns are kept beside those of
 //! the rows under way, if there is room.
 
+mod cache_budget;
 mod graphs;
 mod inputs;
 mod kept;
@@ -25,6 +26,7 @@ mod seen;
 mod slots;
 mod truncation;
 
+pub use cache_budget::cache_budget;
 pub use request::{DrawnToken, EngineConfig, EngineStep, Finished, Request};
 
 use crate::config::{Head, ModelConfig};
