@@ -10,7 +10,7 @@ mod datasets;
 mod error;
 mod learning;
 mod load;
-mod loading;
+mod loading_table;
 mod pairs;
 mod ranks;
 mod reward;
@@ -36,7 +36,7 @@ pub use error::ConfigError;
 pub use learning::LearningConfig;
 
 pub use load::load;
-pub use loading::LoadingTable;
+pub use loading_table::LoadingTable;
 pub use pairs::{DpoTable, RewardModelTrainTable};
 pub use ranks::{RanksTable, Share};
 pub use reward::{RewardTable, ServiceBatch};

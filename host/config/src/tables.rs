@@ -3,7 +3,7 @@
 use crate::checks::{at_least_one, bytes};
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
-use crate::loading::LoadingTable;
+use crate::loading_table::LoadingTable;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::SandboxConfig;

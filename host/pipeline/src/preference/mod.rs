@@ -1,9 +1,9 @@
 //! `gavel reward-model` and `gavel dpo`: learning from pairs, of which one side is preferred.
 
-mod conversations;
+mod dpo;
 mod method;
 mod pair_row;
-mod responses;
+mod reward_model;
 mod run;
 
 use crate::commands::{DryRun, ShownRow};
