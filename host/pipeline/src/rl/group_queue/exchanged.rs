@@ -1,7 +1,8 @@
 //! The groups of a queue among several ranks: each rank draws and scores some, and all learn of those that are whole.
 
+use super::GroupQueue;
 use super::share::TAKEN;
-use super::{GroupQueue, SampleState, StartedGroup, StartedSample};
+use super::started::{SampleState, StartedGroup, StartedSample};
 use crate::error::Result;
 use crate::ranks::{from_bytes, to_bytes, to_member, unreadable};
 use crate::samples::SampleKey;

@@ -1,6 +1,7 @@
 //! The groups of a queue as a checkpoint keeps them.
 
-use super::{GroupQueue, SampleState, StartedGroup, StartedSample};
+use super::GroupQueue;
+use super::started::{SampleState, StartedGroup, StartedSample};
 use crate::error::Result;
 use crate::samples::SampleKey;
 use gavel_data::{Member, Sample};
