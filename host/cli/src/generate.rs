@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Message, Role};
-use gavel_policy::{Drawn, Sampling};
+use gavel_policy::{DrawnToken, Sampling};
 use gavel_rollout::{AsyncEngine, Completion, GenerateRequest, WholeCompletion, default_sampling};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -125,7 +125,7 @@ async fn print_as_it_comes(completion: &mut Completion) -> Result<()> {
     print_line("")
 }
 
-fn print_token(engine: &AsyncEngine, drawn: &Drawn) -> Result<()> {
+fn print_token(engine: &AsyncEngine, drawn: &DrawnToken) -> Result<()> {
     let told = engine.text().tokenizer.token_to_text(drawn.token).text;
     print_line(format_args!("{:>9.4}  {told:?}", drawn.logprob))
 }

@@ -4,7 +4,7 @@ use crate::plugin_args::bytes;
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, cache_budget, device};
+use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, cache_budget};
 use gavel_rollout::{AsyncEngine, Observer, Reading, RewardModel, RewardModelConfig, load};
 use gavel_runs::check_weights;
 use std::path::PathBuf;

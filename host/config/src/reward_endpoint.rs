@@ -37,14 +37,23 @@ impl RewardProtocol {
 /// Servers with a classifier, with every default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RewardEndpointConfig {
+    /// The addresses of the servers.
     pub url: BaseUrls,
+    /// What is asked.
     pub protocol: RewardProtocol,
+    /// The model that requests name.
     pub model: Option<String>,
+    /// The variable of the environment with the key.
     pub api_key_env: Option<String>,
+    /// The most requests at once.
     pub concurrency: NonZeroUsize,
+    /// How long an attempt may take.
     pub timeout: Duration,
+    /// Attempts after the first.
     pub retries: usize,
+    /// How long all attempts together may take.
     pub deadline: Duration,
+    /// What happens while no server answers.
     pub on_endpoint_down: OnEndpointDown,
     /// Whether it is asked without the proxy of the environment.
     pub is_direct: bool,

@@ -290,6 +290,7 @@ impl RewardModelTable {
         }
     }
 
+    /// How conversations are batched, and how the head is read.
     pub fn batching(&self) -> RewardModelConfig {
         let reading = match &self.yes_no {
             None => Reading::Scores,

@@ -51,6 +51,10 @@ fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<ModelConfig>, D::
 }
 
 impl ModelTable {
+    /// Refuses values that are not valid, naming the key.
+    ///
+    /// # Errors
+    /// The first of them.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_template_kwargs(&self.chat_template_kwargs)
             .map_err(|what| ConfigError::Invalid(format!("model.chat_template_kwargs: {what}")))?;

@@ -11,7 +11,7 @@ pub trait Request: Sync {
     /// What the servers answer.
     type Answer: Send;
     /// Why they do not.
-    type Error: Display + Send;
+    type Error: Display + Send + Sync;
     /// What an attempt holds while it is under way, such as a turn of a limiter.
     type Turn: Send;
 

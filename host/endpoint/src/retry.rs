@@ -47,7 +47,7 @@ impl Attempts {
     /// There is no further attempt. `again` is `None` where it cannot help.
     pub(crate) async fn pause(
         &mut self,
-        error: &dyn Display,
+        error: &(dyn Display + Sync),
         again: Option<Duration>,
         taken: Duration,
     ) -> Result<(), NoAttempt> {

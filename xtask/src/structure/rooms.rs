@@ -77,13 +77,13 @@ fn room(file: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     fn lines(all: &[(&str, &str)]) -> Vec<String> {
         let mut imports = Imports::new();
         for (file, other) in all {
             let name = BTreeSet::from(["X".to_owned()]);
-            imports.entry((*file).to_owned()).or_insert_with(BTreeMap::new).insert((*other).to_owned(), name);
+            imports.entry((*file).to_owned()).or_default().insert((*other).to_owned(), name);
         }
         wrong(&imports, &["low", "high"])
     }

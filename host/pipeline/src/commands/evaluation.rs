@@ -1,7 +1,7 @@
 //! `gavel eval`: a checkpoint, or a model behind an endpoint, on the validation set.
 
 use crate::error::{PipelineError, Result};
-use crate::metrics::{SourceNumbers, by_source, describe};
+use crate::metrics::{SourceNumbers, by_source, describe_validation};
 use crate::ranks::Ranks;
 use crate::rows::{dataset_rows, task, template_kwargs, tools, usable};
 use crate::run::validation::{self, Validation};
@@ -145,7 +145,7 @@ fn ask(
     let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;
     let seeds = |row| validation::seeds(config, row);
     let groups = scorer.sandbox().handle().block_on(rollout.draw_all(&questions, seeds))?;
-    let mut metrics = describe(&groups, config.accuracy_reward(), config.data.validation_samples);
+    let mut metrics = describe_validation(&groups, config.accuracy_reward(), config.data.validation_samples);
     metrics.count("val/unanswered", rollout.failed() as u64);
     Ok(Validation { metrics, groups, waited: 0.0 })
 }

@@ -44,6 +44,9 @@ pub(super) struct Plan<'a> {
     reward_models: Vec<(String, RewardModelFootprint)>,
 }
 
+/// Reward models by name.
+type RewardModels<'a> = Vec<&'a (String, RewardModelFootprint)>;
+
 /// The rows of an optimiser step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MiniBatch {
@@ -314,7 +317,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The reward models whose weights stay on the device, and those that leave it for updates.
-    fn reward_models_by_sleep(&self) -> (Vec<&(String, RewardModelFootprint)>, Vec<&(String, RewardModelFootprint)>) {
+    fn reward_models_by_sleep(&self) -> (RewardModels<'_>, RewardModels<'_>) {
         self.reward_models.iter().partition(|(_, footprint)| !footprint.sleeps)
     }
 

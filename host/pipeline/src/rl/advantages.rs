@@ -327,7 +327,7 @@ mod tests {
     fn a_penalty_at_a_token_lowers_the_reward_of_its_sample() {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(0.0))]);
         let table = rl_table("algorithm = 'dr_grpo'\nkl_reward.coefficient = 0.5");
-        let kl = crate::run::TokenMeasures { kl: vec![0.25, 0.75], ..Default::default() };
+        let kl = crate::run::token_measures::TokenMeasures { kl: vec![0.25, 0.75], ..Default::default() };
         let mut learning = LearningState::new(&table, &BTreeMap::new());
         let credit = CreditRule::plain();
         let rule = AdvantageRule {
@@ -347,8 +347,11 @@ mod tests {
         let table = rl_table("algorithm = 'gae'\nkl_reward.coefficient = 0.5");
         let mut learning = LearningState::new(&table, &BTreeMap::new());
         let credit = CreditRule::plain();
-        let measured =
-            crate::run::TokenMeasures { kl: vec![0.25, 0.75], values: vec![0.5, 0.25], ..Default::default() };
+        let measured = crate::run::token_measures::TokenMeasures {
+            kl: vec![0.25, 0.75],
+            values: vec![0.5, 0.25],
+            ..Default::default()
+        };
         let measures = Measures::from([((0, 0, 0), measured)]);
         let rule =
             AdvantageRule { table: &table, credit: &credit, learning: &mut learning, measures, greedy: Vec::new() };

@@ -34,5 +34,5 @@ pub(crate) use setup::{Setup, check_data_sources, scorer};
 pub(crate) use spending::over_budget;
 pub use start::Start;
 pub use summary::{LongWait, Summary};
-pub(crate) use token_measures::{Measures, TokenMeasures};
+pub(crate) use token_measures::Measures;
 pub(crate) use trained::Trained;

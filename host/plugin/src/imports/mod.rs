@@ -13,7 +13,7 @@ mod samples;
 mod state;
 mod stdio;
 
-pub(crate) use resources::{ConversationRef, MediaRef, ReferenceRef, SampleRef, TaskRef, TrajectoryRef};
+pub use resources::{ConversationRef, MediaRef, ReferenceRef, SampleRef, TaskRef, TrajectoryRef};
 pub(crate) use state::{ChildIo, State, Traces, child_store, store};
 pub(crate) use stdio::LogFull;
 

@@ -1,11 +1,11 @@
 //! Log-probabilities as the two kinds of completions write them.
 
-use gavel_policy::Drawn;
+use gavel_policy::DrawnToken;
 use gavel_text::Tokenizer;
 use serde_json::{Map, Value, json};
 
 /// `logprobs` of a chat completion.
-pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[Drawn]) -> Value {
+pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[DrawnToken]) -> Value {
     let one = |token: u32, logprob: f32| {
         let told = tokenizer.token_to_text(token);
         json!({"token": told.text, "logprob": logprob, "bytes": told.bytes})
@@ -25,7 +25,7 @@ pub(super) fn characters(tokenizer: &Tokenizer, token: u32) -> usize {
 
 /// `logprobs` of a plain completion, whose text before them has `offset`
 /// characters.
-pub(super) fn of_text(tokenizer: &Tokenizer, tokens: &[Drawn], mut offset: usize) -> Value {
+pub(super) fn of_text(tokenizer: &Tokenizer, tokens: &[DrawnToken], mut offset: usize) -> Value {
     let text = |token: u32| tokenizer.token_to_text(token).text;
     let (mut texts, mut offsets, mut tops) = (Vec::new(), Vec::new(), Vec::new());
     for drawn in tokens {

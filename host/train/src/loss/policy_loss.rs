@@ -23,7 +23,7 @@ use tch::TchError;
 /// Declares the losses: their settings, and the names under which a configuration asks for each, with the settings that
 /// have the name and the defaults under it.
 macro_rules! losses {
-    ($($(#[$about:meta])* $loss:ident { $($name:ident $written:literal: $form:pat => $default:expr,)+ })+) => {
+    ($($(#[$about:meta])* $loss:ident { $($(#[$default_name:meta])* $name:ident $written:literal: $form:pat => $default:expr,)+ })+) => {
         /// The loss of a token, with its settings. Each is a file beside this one.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub enum PolicyLoss {
@@ -31,9 +31,9 @@ macro_rules! losses {
         }
 
         /// The names of the losses of a token.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub(crate) enum PolicyLossName {
-            $($(#[serde(rename = $written)] $name,)+)+
+            $($($(#[$default_name])* #[serde(rename = $written)] $name,)+)+
         }
 
         impl PolicyLossName {
@@ -79,7 +79,10 @@ macro_rules! losses {
 
 losses! {
     /// PPO's clipped surrogate.
-    PpoClip { Vanilla "vanilla": _ => PpoClip::default(), }
+    PpoClip {
+        #[default]
+        Vanilla "vanilla": _ => PpoClip::default(),
+    }
     /// Group sequence policy optimisation, with the advantage of a response or of each token.
     Gspo {
         Gspo "gspo": Gspo { by_token: false, .. } => Gspo::new(false),
@@ -108,12 +111,6 @@ losses! {
     }
     /// Direct reward optimisation.
     Dro { Dro "dro": _ => Dro::default(), }
-}
-
-impl Default for PolicyLossName {
-    fn default() -> Self {
-        Self::Vanilla
-    }
 }
 
 impl fmt::Display for PolicyLossName {
