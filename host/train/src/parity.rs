@@ -73,7 +73,7 @@ fn rows(fixtures: &Fixtures, case: usize, advantages: &str) -> Vec<Vec<LearnedTo
             logprob: now[at],
             old: old[at],
             advantage: advantages[at],
-            tie_break: at as u64,
+            random: at as u64,
         })
     };
     (0..mask.len()).step_by(width).map(|start| (start..start + width).filter_map(drawn).collect()).collect()
@@ -120,13 +120,13 @@ fn losses_and_their_gradients_are_verls() {
             let config = LossConfig::deserialize(table).unwrap();
             config.validate().unwrap();
             let rows = rows(&fixtures, case, advantages);
-            let given = config.policy.context(&rows).map(|numbers| {
+            let context = config.policy.context(&rows).map(|numbers| {
                 [0, 1].map(|which| {
                     Tensor::from_slice(&numbers.iter().flatten().map(|pair| pair[which]).collect::<Vec<f64>>())
                 })
             });
             let loss = |logprobs: &Tensor, old: &Tensor, advantages: &Tensor| {
-                let tokens = Tokens { logprobs, old, advantages, given: given.as_ref() };
+                let tokens = Tokens { logprobs, old, advantages, context: context.as_ref() };
                 config.policy.token_loss(&tokens).unwrap().loss
             };
             let (value, gradient) = value_and_gradient(&fixtures, case, &rows, config.aggregation, 9, loss);

@@ -189,7 +189,7 @@ impl Trainer {
             _ => (None, Vec::new()),
         };
 
-        let given = self.context(model, mini_batch, config, temperature)?;
+        let context = self.context(model, mini_batch, config, temperature)?;
         let mut columns = Columns::default();
         let rollout = columns.add(|row, at| f64::from(mini_batch[row].logprobs[at]));
         let old = match config.old_logprobs() {
@@ -200,7 +200,8 @@ impl Trainer {
         let advantages = columns.add(|row, at| f64::from(mini_batch[row].advantages[at]));
         let token_weights = columns.add(|row, _| weights[row]);
         let corrections = corrections.as_ref().map(|corrections| columns.add(|row, at| corrections[row][at]));
-        let given = given.as_ref().map(|given| [0, 1].map(|which| columns.add(move |row, at| given[row][at][which])));
+        let context =
+            context.as_ref().map(|context| [0, 1].map(|which| columns.add(move |row, at| context[row][at][which])));
         let (mut statistics, tokens) =
             self.accumulate(model, reference, &batches, mini_batch.len(), |batch, states| {
                 let values = batch.values(&columns, states.policy)?;
@@ -219,7 +220,7 @@ impl Trainer {
                         advantages: of(advantages)?,
                         weights: of(token_weights)?,
                         correction: corrections.map(of).transpose()?,
-                        given: match given {
+                        context: match context {
                             Some([first, second]) => Some([of(first)?, of(second)?]),
                             None => None,
                         },

@@ -49,7 +49,7 @@ impl Surrogate for ClipCov {
 
     /// The clipped surrogate of each token, and 0 for the tokens that were drawn.
     fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
-        let [drawn, kept] = tokens.given()?;
+        let [drawn, kept] = tokens.context()?;
         let mut found = self.range.clipped(&tokens.ratio()?, tokens.advantages, tokens)?;
         found.loss = found.loss.f_mul(kept)?;
         found.statistics.push(("covariance_fraction", drawn.shallow_clone()));
@@ -71,7 +71,7 @@ impl Context for ClipCov {
             for (at, token) in tokens.iter().enumerate() {
                 let covariance = covariances[row][at];
                 if covariance > self.clip_cov_lb && covariance < self.clip_cov_ub && !is_clipped(token) {
-                    candidates.push((token.tie_break, row, at));
+                    candidates.push((token.random, row, at));
                 }
             }
         }

@@ -51,7 +51,7 @@ impl Surrogate for GeoMean {
     /// `−A · G` for each token, with the geometric mean `G` of the trajectory's clipped ratios. The mean of this over
     /// the trajectory has the value and the gradient of equation 4; `A` is the mean over the trajectory.
     fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
-        let [log_mean, advantage] = tokens.given()?;
+        let [log_mean, advantage] = tokens.context()?;
         let log_ratio = tokens.logprobs.f_sub(tokens.old)?;
         let clipped = log_ratio.try_clamp(-self.range.clip_low, self.range.clip_high)?;
         let sign = tokens.advantages.f_sign()?;

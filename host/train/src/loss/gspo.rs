@@ -46,7 +46,7 @@ impl Surrogate for Gspo {
 
     /// `−min(s · A, clip(s) · A)` for each token, with `s = sg(s of the trajectory) · p / sg(p)`: equations 5 and 13.
     fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
-        let [log_ratio, advantages] = tokens.given()?;
+        let [log_ratio, advantages] = tokens.context()?;
         let no_change = tokens.logprobs.f_sub(&tokens.logprobs.f_detach()?)?;
         let ratio = no_change.f_add(log_ratio)?.try_clamp(f64::NEG_INFINITY, MAX_LOG_RATIO)?.f_exp()?;
         self.range.clipped(&ratio, advantages, tokens)

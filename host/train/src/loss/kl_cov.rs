@@ -38,7 +38,7 @@ impl Surrogate for KlCov {
 
     /// `−ratio · A` for each token, and `c · |log ratio|` more for the tokens with the penalty.
     fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
-        let [penalised, _] = tokens.given()?;
+        let [penalised, _] = tokens.context()?;
         let log_ratio = tokens.log_ratio()?;
         let penalty = log_ratio.f_abs()?.f_mul(penalised)?.try_mul(self.ppo_kl_coef)?;
         let loss = penalty.f_sub(&log_ratio.f_exp()?.f_mul(tokens.advantages)?)?;
@@ -55,8 +55,8 @@ impl Context for KlCov {
             places.extend(covariances.into_iter().enumerate().map(|(at, covariance)| (covariance, row, at)));
         }
         // The largest first; equal ones in a random order.
-        let tie_break = |&(_, row, at): &(f64, usize, usize)| rows[row][at].tie_break;
-        places.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| tie_break(a).cmp(&tie_break(b))));
+        let random = |&(_, row, at): &(f64, usize, usize)| rows[row][at].random;
+        places.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| random(a).cmp(&random(b))));
         for (_, row, at) in places.into_iter().take(share(self.kl_cov_ratio, rows)) {
             found[row][at][0] = 1.0;
         }

@@ -35,7 +35,7 @@ impl Surrogate for M2po {
 
     /// `−M · ratio · A` for each token, with `M` 0 where it is masked and 1 elsewhere.
     fn token_loss(&self, tokens: &Tokens) -> Result<TokenLoss, TchError> {
-        let [masked, kept] = tokens.given()?;
+        let [masked, kept] = tokens.context()?;
         let loss = tokens.ratio()?.f_mul(tokens.advantages)?.f_mul(kept)?.f_neg()?;
         Ok(TokenLoss { loss, statistics: vec![("mask_fraction", masked.shallow_clone())] })
     }

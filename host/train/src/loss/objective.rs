@@ -25,7 +25,7 @@ pub(crate) struct Targets {
     /// The off-policy weight of each token's policy loss; `None` if all are 1.
     pub correction: Option<Tensor>,
     /// What their loss depends on beyond the token, if anything.
-    pub given: Option<[Tensor; 2]>,
+    pub context: Option<[Tensor; 2]>,
 }
 
 /// The loss to differentiate, a scalar, and the sums that this chunk adds to
@@ -35,8 +35,8 @@ pub(crate) fn objective(policy: &TokenLogprobs, targets: &Targets, config: &Loss
     let TokenLogprobs { logprobs, beside: entropies } = policy;
     let now = logprobs.f_detach()?;
     let old = targets.old.as_ref().unwrap_or(&now);
-    let given = targets.given.as_ref();
-    let tokens = Tokens { logprobs, old, advantages: &targets.advantages, given };
+    let context = targets.context.as_ref();
+    let tokens = Tokens { logprobs, old, advantages: &targets.advantages, context };
     let TokenLoss { loss, statistics } = config.policy.token_loss(&tokens)?;
     let policy_loss = match &targets.correction {
         Some(correction) => loss.f_dot(&targets.weights.f_mul(correction)?)?,

@@ -135,8 +135,8 @@ impl PolicyLoss {
     pub(super) fn read(table: &mut LossTable) -> Self {
         let mut loss = table.policy.loss();
         for (key, value) in loss.surrogate_mut().keys() {
-            if let Some(given) = table.number(key).and_then(Option::take) {
-                *value = given;
+            if let Some(written) = table.number(key).and_then(Option::take) {
+                *value = written;
             }
         }
         loss

@@ -113,7 +113,7 @@ mod tests {
     fn a_ratio_beyond_floating_point_keeps_the_gradient_finite() {
         let logprob = Tensor::from_slice(&[-0.5f32]).set_requires_grad(true);
         let (old, advantages) = (Tensor::from_slice(&[-200f32]), Tensor::from_slice(&[1f32]));
-        let tokens = Tokens { logprobs: &logprob, old: &old, advantages: &advantages, given: None };
+        let tokens = Tokens { logprobs: &logprob, old: &old, advantages: &advantages, context: None };
         let out = PpoClip::default().token_loss(&tokens).unwrap();
         out.loss.sum(Kind::Float).backward();
         assert!((out.loss.double_value(&[0]) + 1.2).abs() < 1e-6);

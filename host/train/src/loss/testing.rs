@@ -43,13 +43,13 @@ pub(super) fn run_rows(loss: &dyn Surrogate, rows: &[&[Given]]) -> Found {
     let of = |value: fn(&Given) -> f64| Tensor::from_slice(&all.iter().map(value).collect::<Vec<_>>());
     let logprobs = of(|token| token.logprob).set_requires_grad(true);
     let (old, advantages) = (of(|token| token.old), of(|token| token.advantage));
-    let given = loss.context().map(|context| {
+    let context = loss.context().map(|context| {
         let drawn = |(row, tokens): (usize, &&[Given])| {
             let drawn = |(at, token): (usize, &Given)| LearnedToken {
                 logprob: token.logprob,
                 old: token.old,
                 advantage: token.advantage,
-                tie_break: (row * 100 + at) as u64,
+                random: (row * 100 + at) as u64,
             };
             tokens.iter().enumerate().map(drawn).collect()
         };
@@ -57,7 +57,7 @@ pub(super) fn run_rows(loss: &dyn Surrogate, rows: &[&[Given]]) -> Found {
         [0, 1]
             .map(|which| Tensor::from_slice(&found.iter().flatten().map(|numbers| numbers[which]).collect::<Vec<_>>()))
     });
-    let tokens = Tokens { logprobs: &logprobs, old: &old, advantages: &advantages, given: given.as_ref() };
+    let tokens = Tokens { logprobs: &logprobs, old: &old, advantages: &advantages, context: context.as_ref() };
     let out = loss.token_loss(&tokens).unwrap();
     out.loss.sum(Kind::Double).backward();
     let values = |tensor: &Tensor| Vec::<f64>::try_from(tensor.detach()).unwrap();

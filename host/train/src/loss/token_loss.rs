@@ -35,7 +35,7 @@ pub(super) trait Surrogate {
 /// What the loss of a token depends on beyond the token: its trajectory, or the whole mini-batch. It is computed before
 /// the update from all of them, so that the gradient does not depend on the split into micro-batches.
 pub(super) trait Context {
-    /// Two numbers for each learned token of each row, which reach the loss as [`Tokens::given`].
+    /// Two numbers for each learned token of each row, which reach the loss as [`Tokens::context`].
     fn of(&self, rows: &[Vec<LearnedToken>]) -> Vec<Vec<[f64; 2]>>;
 }
 
@@ -48,17 +48,17 @@ pub(crate) struct LearnedToken {
     pub old: f64,
     pub advantage: f64,
     /// A pseudorandom number that depends only on the row, the token's place in it and the step.
-    pub tie_break: u64,
+    pub random: u64,
 }
 
 impl Message for LearnedToken {
     fn write(&self, to: &mut Vec<u8>) {
-        ([self.logprob, self.old, self.advantage], self.tie_break).write(to);
+        ([self.logprob, self.old, self.advantage], self.random).write(to);
     }
 
     fn read(from: &mut &[u8]) -> Option<Self> {
-        let ([logprob, old, advantage], tie_break) = Message::read(from)?;
-        Some(Self { logprob, old, advantage, tie_break })
+        let ([logprob, old, advantage], random) = Message::read(from)?;
+        Some(Self { logprob, old, advantage, random })
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Tokens<'a> {
     pub old: &'a Tensor,
     pub advantages: &'a Tensor,
     /// The two numbers of [`Context::of`], for losses that have a context.
-    pub given: Option<&'a [Tensor; 2]>,
+    pub context: Option<&'a [Tensor; 2]>,
 }
 
 impl Tokens<'_> {
@@ -101,8 +101,8 @@ impl Tokens<'_> {
     }
 
     /// The numbers of the context.
-    pub(super) fn given(&self) -> Result<&[Tensor; 2], TchError> {
-        self.given.ok_or_else(|| TchError::Torch("the loss has no context".into()))
+    pub(super) fn context(&self) -> Result<&[Tensor; 2], TchError> {
+        self.context.ok_or_else(|| TchError::Torch("the loss has no context".into()))
     }
 
     /// `1` for tokens of which `is_true` holds and `0` for others, of the kind of the log-probabilities.

@@ -40,7 +40,7 @@ impl Trainer {
                     OldLogProbs::Current => now[row][at],
                 },
                 advantage: f64::from(experience.advantages[at]),
-                tie_break: derive(hash, self.steps(), at as u64, Purpose::Update),
+                random: derive(hash, self.steps(), at as u64, Purpose::Update),
             };
             places(row).map(token).collect()
         };
