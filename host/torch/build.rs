@@ -67,7 +67,7 @@ fn cuda_part(include: &Path) {
     let Some(out) = std::env::var_os("OUT_DIR") else { return };
     let library = Path::new(&out).join("libgavel_cuda.so");
     println!("cargo::rustc-env=GAVEL_CUDA_LIBRARY={}", library.display());
-    // PyTorch's wheel has CUDA's headers beside its own folder: those of CUDA 13, or of 12.
+    // PyTorch's wheel has CUDA's headers beside its own folder: the headers of CUDA 13, or of CUDA 12.
     let headers = ["cu13", "cuda_runtime"].map(|name| include.join("../../nvidia").join(name).join("include"));
     let headers = headers.into_iter().find(|folder| folder.join("cuda_runtime.h").exists());
     let done = match headers.filter(|_| include.join("../lib/libtorch_cuda.so").exists()) {

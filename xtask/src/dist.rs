@@ -91,7 +91,7 @@ fn libraries(built: &Path, libtorch: &Path, folder: &Path) -> Result<()> {
     make(folder)?;
     let loaded = Call::new("ldd", [built]).env("LD_LIBRARY_PATH", libtorch.join("lib"));
     let loaded = loaded.read("cannot list the libraries of the binary")?;
-    // PyTorch's wheel has those of CUDA beside its own folder.
+    // PyTorch's wheel has the libraries of CUDA beside its own folder.
     let home = libtorch.parent().unwrap_or(libtorch);
     let mut found = 0;
     for line in loaded.lines() {

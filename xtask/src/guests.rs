@@ -25,8 +25,8 @@ const SHIPPED: &str = "target/plugins";
 const TEST_GUESTS: Guests = Guests { title: "test guests", workspace: "tests/guests", folder: "target/guests" };
 
 /// Builds all of them to `target/plugins/<name>.wasm`,
-/// `target/guests/<name>.wasm` and `target/hostile/<name>.wasm`. The name is
-/// that of the component's folder. The programs that plugins run are beside the
+/// `target/guests/<name>.wasm` and `target/hostile/<name>.wasm`. The name is the
+/// name of the component's folder. The programs that plugins run are beside the
 /// plugins.
 pub fn build(root: &Path) -> Result<()> {
     build_shipped(root)?;

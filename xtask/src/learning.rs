@@ -17,7 +17,7 @@ use toml::Table;
 
 const DATA: &str = "docs/learning.jsonl";
 const PAGE: &str = "docs/learning.md";
-/// The rewards of `demo/train.toml`, that of the recipe of DAPO, and that of the cases with credit.
+/// The rewards of `demo/train.toml`, the reward of the DAPO recipe, and the reward of the cases with credit.
 const REWARDS: [&str; 4] = ["exact-answer", "format", "length", "item-credit"];
 const STEPS: u64 = 60;
 /// Samples of a step, whatever the size of the groups.

@@ -15,10 +15,10 @@ pub const VERSION: &str = "2.11.0";
 /// The file with libtorch's folder, which `.cargo/config.toml` includes.
 const CONFIGURATION: &str = ".cargo/libtorch.toml";
 
-/// Provides libtorch from the first of these: the folder in `LIBTORCH`, the one
-/// that an earlier set-up found, an installed PyTorch, our own installation in
-/// the user's cache, a new installation there. Writes `.cargo/libtorch.toml`
-/// and returns the folder.
+/// Provides libtorch from the first of these: the folder in `LIBTORCH`, the
+/// folder that an earlier set-up found, an installed PyTorch, our own
+/// installation in the user's cache, a new installation there. Writes
+/// `.cargo/libtorch.toml` and returns the folder.
 pub fn provide(root: &Path) -> Result<PathBuf> {
     let configuration = root.join(CONFIGURATION);
     let found = ui::step(&format!("libtorch {VERSION}"), || {

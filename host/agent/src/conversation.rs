@@ -30,7 +30,7 @@ pub struct Conversation {
     prompt: Vec<Message>,
     options: PromptOptions,
     messages: Vec<Message>,
-    /// Those of the assistant's messages that the policy did not write.
+    /// The numbers of the assistant's messages that the policy did not write.
     by_agent: Vec<u32>,
     tokens: Tokens,
     /// The number of tokens at the end that are the policy's last turn.
@@ -82,7 +82,7 @@ impl Conversation {
         self.messages.iter().filter(|message| message.role == Role::Assistant).count()
     }
 
-    /// All messages, those of the prompt first.
+    /// All messages. The prompt's messages come first.
     pub fn history(&self) -> impl Iterator<Item = &Message> {
         self.prompt.iter().chain(&self.messages)
     }

@@ -26,7 +26,7 @@ pub struct Episode {
     pub index: u32,
     /// Token ids of the task's prompt, which offers the functions of the tools.
     pub prompt: Vec<u32>,
-    /// The most tokens after the prompt, including those of tools.
+    /// The most tokens after the prompt, including the tokens of tools.
     pub max_tokens: usize,
     /// The seed of the policy's draws.
     pub seed: u64,
@@ -89,8 +89,8 @@ pub enum EpisodeError<E> {
 }
 
 impl Episode {
-    /// The request of its first turn, which is submitted together with those of the other episodes: the log-probs of a
-    /// response depend, in their last bits, on what is decoded beside it.
+    /// The request of its first turn. It is submitted together with the first requests of the other episodes: the
+    /// log-probs of a response depend, in their last bits, on what is decoded beside it.
     pub fn first_request(&self) -> TurnRequest {
         self.request(self.prompt.clone(), self.max_tokens, self.seed)
     }

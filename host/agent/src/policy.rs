@@ -41,7 +41,7 @@ pub struct TurnRequest {
     pub prompt: Vec<u32>,
     /// The most tokens that it may have.
     pub max_tokens: usize,
-    /// Texts that end the turn, beside those of the policy. The text that ends it is part of it.
+    /// Texts that end the turn, beside the policy's own stop texts. The text that ends the turn is part of it.
     pub stop: Vec<String>,
     /// The seed of everything that is drawn.
     pub seed: u64,
@@ -93,7 +93,7 @@ impl fmt::Debug for ConversationKey {
 /// A turn of the assistant, in tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// Token ids, including the one that ended it.
+    /// Token ids, including the token that ended the turn.
     pub ids: Vec<u32>,
     /// For each token: its log-probability when it was drawn, after temperature, before any truncation.
     pub logprobs: Vec<f32>,

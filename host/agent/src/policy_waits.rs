@@ -22,7 +22,7 @@ pub struct PolicyWait {
 #[derive(Debug, Default)]
 struct State {
     episodes: usize,
-    /// Those of them that wait for the policy.
+    /// Episodes that wait for the policy.
     asking: usize,
     /// Whether the policy's device does something else.
     paused: bool,

@@ -43,7 +43,7 @@ impl Default for EpisodeProgress {
 }
 
 impl EpisodeProgress {
-    /// The progress of an episode with this name, whose waits count among those of others.
+    /// The progress of the episode `episode`. Its waits are counted together with the waits of other episodes.
     pub fn among(waits: &PolicyWaits, episode: String) -> Self {
         waits.begin();
         let now = EpisodeWait { what: WaitsFor::Policy, since: Instant::now() };

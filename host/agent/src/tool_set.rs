@@ -42,6 +42,7 @@ pub struct ToolSet {
 
 /// Tools that cannot be used together.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ToolSetError {
     /// One of them does not load.
     #[error(transparent)]
@@ -56,14 +57,7 @@ pub enum ToolSetError {
     Quick(String),
     /// Two of them have a function of the same name.
     #[error("the tools `{first}` and `{second}` both have a function `{function}`\nhint: leave one of them out")]
-    Twice {
-        /// The name.
-        function: String,
-        /// A tool.
-        first: String,
-        /// The other tool.
-        second: String,
-    },
+    Twice { function: String, first: String, second: String },
 }
 
 impl ToolSet {
@@ -127,13 +121,13 @@ impl ToolSet {
         SessionRooms::check(agent, self.tools().filter_map(RunTool::component))
     }
 
-    /// Waits for the memory of one more trajectory, with that of `agent`; nothing once the sandbox is shut down.
+    /// Waits for the memory of one more trajectory and of `agent`; nothing once the sandbox is shut down.
     pub(crate) async fn rooms(&self, agent: Option<&Agent>) -> Option<SessionRooms> {
         SessionRooms::wait(agent, self.tools().filter_map(RunTool::component)).await
     }
 
-    /// Sessions for a trajectory. `settings` has what a row sets for each tool, by the tool's name or that of one of
-    /// its functions.
+    /// Sessions for a trajectory. `settings` has what a row sets for each tool, by the tool's name or the name of one
+    /// of its functions.
     pub(crate) fn open(
         self: &Arc<Self>,
         rooms: Arc<SessionRooms>,

@@ -74,7 +74,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         let group = libc::pid_t::try_from(self.process.id()).unwrap();
-        // SAFETY: it only sends a signal. The process was not waited for, so its id is still that of its group.
+        // SAFETY: it only sends a signal. The process was not waited for, so its id still names its group.
         assert_eq!(unsafe { libc::kill(-group, libc::SIGKILL) }, 0);
         self.process.wait().unwrap();
     }

@@ -186,7 +186,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
 
 /// A row between reading and writing. `S` is its scoring under way, or the result.
 enum Taken<S> {
-    /// `number` is that of the group.
+    /// `number` is the number of the group.
     Read {
         number: u64,
         sample: Arc<Sample>,

@@ -96,7 +96,7 @@ impl Served {
     }
 }
 
-/// The service of a model: that of a language model, or that of a classifier.
+/// The service of a model, which is a language model or a classifier.
 fn service(model: &ModelArgs, name: &str) -> Result<(Router, Served)> {
     let folder = model.folder()?;
     match ModelConfig::load(&folder)?.head {

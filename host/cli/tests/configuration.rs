@@ -169,7 +169,7 @@ fn the_folder_of_a_plugin_stands_for_what_was_built_there() {
     let config = resolved(&project, "train.toml", &settings);
     assert_eq!(config["reward"][0]["path"].as_str(), Some("polite/build/polite.wasm"));
 
-    // Its sources are not those of the stamp.
+    // Its sources differ from the sources in the stamp.
     project.write("polite/main.py", "");
     project.write("polite/build/polite.stamp.json", r#"{"component": "", "inputs": {"main.py": "blake3:0"}}"#);
     for path in ["polite", "polite/build/polite.wasm"] {

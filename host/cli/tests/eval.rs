@@ -228,7 +228,7 @@ fn an_endpoint_is_asked_as_the_configuration_says() {
         assert_eq!((&body["top_p"], &body["max_completion_tokens"]), (&json!(0.5), &json!(9)));
         assert!(body.get("max_tokens").is_none() && body["seed"].is_u64());
         assert_eq!(body["messages"][0]["role"], "user");
-        // The row's variables win over those of the endpoint.
+        // The row's variables win over the endpoint's variables.
         assert_eq!(body["chat_template_kwargs"], json!({"effort": "low", "enable_thinking": false}));
     }
     let mut seeds: Vec<u64> = asked.iter().map(|(_, body)| body["seed"].as_u64().unwrap()).collect();

@@ -83,7 +83,7 @@ fn a_run_has_its_model_and_its_rows_from_the_cache_of_the_hub() {
         run(&[&["train", "-c", "train.toml"][..], &data, &validation, more].concat())
     };
     succeeds(&train(&["--set", "train.steps=1"]));
-    // The revision stays the one that the run began with.
+    // The run keeps the revision that it began with.
     let kept = project.read("runs/run/config.toml");
     assert!(kept.contains("models--tiny--random/snapshots/c0ffee") && kept.contains("snapshots/beef/train-*.jsonl"));
     succeeds(&run(&["generate", "-m", "tiny/random", "--prompt", "a", "--max-tokens", "2"]));

@@ -108,7 +108,7 @@ fn a_checkpoint_is_an_adapter_that_everything_takes() {
     assert_eq!(eval(adapter)["val/response_length/mean"], metrics[6]["val/response_length/mean"]);
     assert_eq!(eval("merged")["val/accuracy"], eval(adapter)["val/accuracy"]);
 
-    // An adapter without a tokenizer, as PEFT saves it, has that of its base.
+    // An adapter without a tokenizer, as PEFT saves it, has the tokenizer of its base.
     for name in ["tokenizer.json", "tokenizer_config.json", "generation_config.json"] {
         std::fs::remove_file(project.path(adapter).join(name)).unwrap();
     }

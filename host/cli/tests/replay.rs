@@ -120,7 +120,7 @@ fn what_was_changed_afterwards_is_named() {
     assert!(has("2.1.1", "input") && has("2.1.2", "score") && has("2.1.3", "reward"), "{found}");
     assert_eq!(found["different"], 3);
 
-    // A component that is not the one that scored.
+    // The component is not the component that scored.
     let component = lines(&path)[0]["plugins"]["letter"]["component"].as_str().unwrap().to_owned();
     let kept = project.path(&format!("runs/run/plugins/{component}.wasm"));
     std::fs::write(&kept, another_build(&kept)).unwrap();
@@ -434,6 +434,6 @@ fn a_recording_that_was_edited_is_not_believed() {
         let said = "granted as recorded: `echo` has read = [\"/etc:/etc\"], env = [\"HOME\"], clock = \"real\"\n";
         assert!(stderr(&output).contains(said), "{command:?}: {}", stderr(&output));
     }
-    // If the plugins are named, those of the recording do not matter.
+    // If the plugins are named, the recording's plugins do not matter.
     project.succeed(&[commands[1], &["--plugin", &plugin]].concat());
 }

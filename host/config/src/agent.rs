@@ -35,8 +35,9 @@ pub struct AgentTable {
     /// What the policy reads of its earlier turns: `exact` (the default), its own tokens, or `split`, what the chat
     /// template makes of them; each turn is then a trajectory of its own.
     pub history: History,
-    /// Which trajectories of a sample its reward reaches: `all` (the default), the `last` alone, or `by-agent`: those of a
-    /// speaker are compared with each other, with the metric `reward/SPEAKER` as their reward where a plugin gives it.
+    /// Which trajectories of a sample its reward reaches: `all` (the default), the `last` alone, or `by-agent`. By
+    /// agent, the trajectories of a speaker are compared with each other. Their reward is the metric `reward/SPEAKER`
+    /// where a plugin gives it.
     pub reward_to: RewardTo,
     /// What counts once when losses are averaged: a `sample` (the default), with all its trajectories, or a `trajectory`.
     pub weigh_by: WeighBy,
@@ -159,7 +160,7 @@ impl AgentTable {
         }
     }
 
-    /// The agent of the table; `limits` are those of all plugins.
+    /// The agent of the table; `limits` are the limits of all plugins.
     pub fn plugin(&self, limits: &LimitsTable) -> Option<PluginSpec> {
         let path = self.path.clone()?;
         let limits = LimitsTable { timeout: Some(self.timeout), ..self.limits }.over(limits);
@@ -211,7 +212,7 @@ pub struct ToolTable {
     /// instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<NonZeroU32>,
-    /// What its calls may use, where it differs from `[limits]`. `memory` is that of a whole trajectory.
+    /// What its calls may use, where it differs from `[limits]`. `memory` is the memory of a whole trajectory.
     #[serde(default)]
     pub limits: LimitsTable,
     /// What it may reach beyond its arguments; nothing by default.
@@ -277,7 +278,7 @@ impl ToolTable {
         }
     }
 
-    /// The tool of the table; `limits` are those of all plugins.
+    /// The tool of the table; `limits` are the limits of all plugins.
     pub fn source(&self, limits: &LimitsTable) -> ToolSource {
         let (name, limits) = (self.name.clone(), self.limits.over(limits));
         match self.mcp.clone() {

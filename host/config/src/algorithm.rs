@@ -51,7 +51,7 @@ impl ReferenceTable {
         }
     }
 
-    /// Whether it is another model than those of the policy.
+    /// Whether it is another model, rather than an earlier policy of the run.
     pub(super) fn is_other(&self) -> bool {
         self.path.is_some() || self.chat.is_some()
     }

@@ -25,7 +25,7 @@ pub struct DatasetTable {
     /// The data source of its rows that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_source: Option<String>,
-    /// The names of its columns; those of `[data.columns]` by default.
+    /// The names of its columns; by default the names in `[data.columns]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<ColumnNames>,
 }

@@ -8,28 +8,22 @@ use std::path::PathBuf;
 
 /// What is wrong with a configuration.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ConfigError {
     /// A file of it cannot be read.
     #[error(transparent)]
     File(#[from] ConfigFileError),
     /// A `--set` that cannot be applied, or whose key or value is not one of the configuration.
     #[error("--set {setting}: {what}")]
-    Set {
-        /// As given.
-        setting: String,
-        /// What is wrong.
-        what: String,
-    },
+    Set { setting: String, what: String },
     /// An unknown key, or a value of the wrong type.
     #[error("{}{}: {}{what}", path.display(), at_line(*line), if key.is_empty() { String::new() } else { format!("{key}: ") })]
     Key {
-        /// The file.
         path: PathBuf,
         /// The line of the key, from 1; absent where the file does not have the key.
         line: Option<usize>,
         /// The key, with its tables; nothing for the file as a whole.
         key: String,
-        /// What is wrong.
         what: String,
     },
     /// A model or a dataset of the hub cannot be found or downloaded.

@@ -26,7 +26,7 @@ train_table! {
     pub struct DpoTable by batch_size {
         /// Pairs in each step.
         pub batch_size: usize,
-        /// How strongly the policy is held to the one that the run starts from; 0.1 by default.
+        /// How strongly the policy is held to the policy that the run starts from; 0.1 by default.
         #[serde(default = "beta")]
         pub beta: f64,
         /// The share of pairs whose preference is taken to be wrong; 0 by default.

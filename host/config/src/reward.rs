@@ -144,7 +144,7 @@ impl RewardTable {
         Ok(self.limits.validate(&key("limits"))?)
     }
 
-    /// The plugin of the table; `limits` are those of all plugins.
+    /// The plugin of the table; `limits` are the limits of all plugins.
     pub fn plugin(&self, limits: &LimitsTable) -> WeightedPlugin {
         let (path, params, grants) = self.component();
         let (name, limits, reuse) = (self.name.clone(), self.limits.over(limits), self.reuse);

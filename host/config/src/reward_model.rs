@@ -27,14 +27,15 @@ pub struct RewardModelTable {
     /// The dtype of the weights; `float32` by default.
     #[serde(default)]
     pub dtype: Dtype,
-    /// A file with the chat template, in place of that of the checkpoint.
+    /// A file with the chat template, in place of the checkpoint's template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_template: Option<PathBuf>,
     /// Variables of the chat template, such as `date_string`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub chat_template_kwargs: Map<String, Value>,
-    /// For a language model that is asked a question by its template: the token of a good answer and that of a bad
-    /// one, such as `["Yes", "No"]`. The score is the probability of the first among the two.
+    /// For a language model that is asked a question by its template: the token of a good answer and the token of a bad
+    /// answer, such as `["Yes", "No"]`. The score is the probability of the first token, if only the two tokens could
+    /// follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yes_no: Option<[String; 2]>,
     /// For a process reward model: the steps that it gives values to.

@@ -124,7 +124,7 @@ impl<T: TrainTable + Serialize + DeserializeOwned> Config<T> {
 }
 
 impl<T: TrainTable> Config<T> {
-    /// Fills in the defaults that are not those of a single key, so that a written configuration has every value.
+    /// Fills in the defaults that do not belong to a single key, so that a written configuration has every value.
     pub(super) fn complete(&mut self) {
         self.limits = self.limits.complete();
         self.train.complete(self.schedule.max_staleness);

@@ -34,7 +34,7 @@ pub struct ModelTable {
     /// The dtype of the weights, in rollout and in training; `float32` by default.
     #[serde(default)]
     pub dtype: Dtype,
-    /// A file with the chat template, in place of that of the checkpoint. Checkpoints of the run keep it.
+    /// A file with the chat template, in place of the checkpoint's template. Checkpoints of the run keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_template: Option<PathBuf>,
     /// Variables of the chat template, such as `enable_thinking`.
@@ -173,7 +173,7 @@ pub struct RolloutTable {
     /// policy learns from what was drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Tokens that end a response, in addition to those of the tokenizer.
+    /// Tokens that end a response, in addition to the tokenizer's stop tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_token_ids: Vec<u32>,
     /// The device of rollout, if training has another device: `cpu` or `cuda:N`. Weights are copied over after each
@@ -238,8 +238,8 @@ impl RolloutTable {
         EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
     }
 
-    /// How responses are drawn in training. They end at one of `stop_ids`, those of the tokenizer, or at one of the
-    /// configured tokens. The texts of [`stop`](Self::stop) are not part of this.
+    /// How responses are drawn in training. They end at one of `stop_ids`, the tokenizer's stop tokens, or at one of
+    /// the configured tokens. The texts of [`stop`](Self::stop) are not part of this.
     pub fn sampling(&self, mut stop_ids: Vec<u32>) -> Sampling {
         stop_ids.extend(&self.stop_token_ids);
         // `validate` refuses a key that is not an id.

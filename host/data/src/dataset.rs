@@ -38,57 +38,29 @@ pub struct Row {
 
 /// A file or a row that cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum RowError {
     /// The file cannot be opened.
     #[error("cannot open dataset {}: {source}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Open { path: PathBuf, source: std::io::Error },
     /// A folder or a pattern without a dataset file.
     #[error("dataset {} has no file whose name ends in .jsonl or .parquet", .0.display())]
     NoFiles(PathBuf),
     /// A pattern with a syntax error.
     #[error("dataset {} is not a pattern: {what}", path.display())]
-    BadPattern {
-        /// The pattern.
-        path: PathBuf,
-        /// Why.
-        what: String,
-    },
+    BadPattern { path: PathBuf, what: String },
     /// Rows cannot be written.
     #[error("cannot write {}: {what}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        what: String,
-    },
+    Write { path: PathBuf, what: String },
     /// A file whose name ends neither in `.jsonl` nor in `.parquet`.
     #[error("dataset {} has an unknown kind: its name must end in .jsonl or .parquet", .0.display())]
     UnknownKind(PathBuf),
     /// A row is broken, or the file from that row on.
     #[error("{}, {place}: {what}", path.display())]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// The line or row.
-        place: String,
-        /// What is wrong.
-        what: String,
-    },
+    Broken { path: PathBuf, place: String, what: String },
     /// A row is not a task.
     #[error("{}, {place}: {source}", path.display())]
-    NoTask {
-        /// The file.
-        path: PathBuf,
-        /// The line or row.
-        place: String,
-        /// What is wrong.
-        source: TaskError,
-    },
+    NoTask { path: PathBuf, place: String, source: TaskError },
 }
 
 /// Reads the rows of a file one after another. After a broken line of JSON,

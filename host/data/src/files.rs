@@ -152,7 +152,7 @@ impl Write for WholeFile {
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if !self.is_whole {
-            // An error here is ignored: the caller reports the one that came before it.
+            // An error here is ignored: the caller reports the earlier error.
             let _ = fs::remove_file(&self.partial);
         }
     }

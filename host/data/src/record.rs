@@ -36,7 +36,7 @@ pub struct TrajectoryRecord<'a> {
     pub opening: Option<Cow<'a, Opening>>,
     /// The messages after the prompt.
     pub messages: Cow<'a, [Message]>,
-    /// Those of the assistant's messages that an agent wrote.
+    /// The numbers of the assistant's messages that an agent wrote.
     #[serde(default, skip_serializing_if = "<[u32]>::is_empty")]
     pub by_agent: Cow<'a, [u32]>,
     /// Why it ended.

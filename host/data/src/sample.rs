@@ -25,7 +25,7 @@ pub struct Trajectory {
     pub opening: Option<Opening>,
     /// The messages after the prompt.
     pub messages: Vec<Message>,
-    /// Those of the assistant's messages that an agent wrote, and not the policy, by their numbers.
+    /// The numbers of the assistant's messages that an agent wrote, not the policy.
     pub by_agent: Vec<u32>,
     /// The tokens; absent if no policy of this run wrote the response.
     pub tokens: Option<KnownTokens>,
@@ -100,12 +100,12 @@ pub struct Sample {
     pub index: u32,
     /// The conversations.
     pub trajectories: Vec<Trajectory>,
-    /// The response that an agent gave; absent if the response is that of the first conversation.
+    /// The response that an agent gave; absent if the sample has the response of its first conversation.
     pub answer: Option<String>,
 }
 
 impl Sample {
-    /// An attempt whose response is that of its first conversation.
+    /// An attempt that has the response of its first conversation.
     pub fn new(task: Arc<Task>, index: u32, trajectories: Vec<Trajectory>) -> Self {
         Self { task, index, trajectories, answer: None }
     }

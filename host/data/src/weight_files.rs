@@ -25,23 +25,14 @@ pub struct WeightFiles {
 
 /// An index that cannot be read as one.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum WeightFilesError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The index.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// Its content is wrong.
     #[error("{}: {what}", path.display())]
-    Wrong {
-        /// The index.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    Wrong { path: PathBuf, what: String },
 }
 
 impl WeightFiles {

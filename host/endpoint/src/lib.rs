@@ -1,8 +1,9 @@
-//! Servers that are asked: whose turn a request is, which server answers it, when another attempt may help, and what
-//! none of their answers may show.
+//! Requests to servers: when it is a request's turn, which server answers it, when another attempt may help, and what
+//! no answer may show.
 //!
-//! A [`Limiter`] gives each request a [`Turn`]; [`Servers`] are those of one endpoint, and [`ask`] asks them until one
-//! answers. None of it depends on the kind of request: language models, reward models, services and tools use it alike.
+//! A [`Limiter`] gives each request a [`Turn`]. [`Servers`] are the servers of one endpoint; [`ask`] asks them until
+//! one answers. Nothing here depends on the kind of request: language models, reward models, services and tools use it
+//! alike.
 
 mod ask;
 mod base_urls;

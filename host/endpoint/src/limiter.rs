@@ -27,18 +27,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Limits that cannot be kept.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum LimiterError {
     /// A field is wrong.
     #[error("{0}")]
     Field(String),
     /// The folder cannot be used.
     #[error("share: cannot use the folder {}: {source}", path.display())]
-    Share {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Share { path: PathBuf, source: io::Error },
 }
 
 /// Gives turns to requests, as the limits allow. Clones share their limits.
@@ -48,8 +44,8 @@ pub struct Limiter(Arc<Shared>);
 struct Shared {
     /// Absent if there is no limit.
     store: Option<Store>,
-    /// The most tokens that a request counts for: those of a minute. A larger number is a mistake or malice, after which
-    /// nobody would have a turn for long.
+    /// The most tokens that a request counts for: the limit of a minute. A larger number is a mistake or malice, after
+    /// which nobody would have a turn for long.
     most_tokens: f64,
     waiting: Mutex<Waiting>,
     /// Signals that a request has ended.

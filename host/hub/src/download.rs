@@ -89,7 +89,7 @@ impl<'a> Download<'a> {
         cache.link(commit, &file.name, file.hash()).map_err(cannot_write(&self.folder()))
     }
 
-    /// Notes the commit as that of the revision.
+    /// Notes that the revision is at this commit.
     pub(crate) fn finish(&self) -> Result<(), HubError> {
         let Hub { repository, cache, .. } = &self.hub;
         cache.set_commit(repository.revision(), &self.listing.commit).map_err(cannot_write(&cache.root))

@@ -37,9 +37,9 @@ const MODEL_FILES: [&str; 9] = [
     "tokenizer_config.json",
 ];
 
-/// The folder of a model: `path` itself if there is such a folder, or the newest checkpoint in it if it is that of a
-/// run; else that of the model `ORG/NAME` or `ORG/NAME@REVISION` on the hub. Files that the hub's cache lacks are
-/// downloaded.
+/// The folder of a model. For the folder of a run, this is the newest checkpoint in it; for any other folder, `path`
+/// itself. If there is no folder `path`, it names the model `ORG/NAME` or `ORG/NAME@REVISION` on the hub, and the
+/// model's folder in the hub's cache is returned. Files that the cache lacks are downloaded.
 ///
 /// # Errors
 /// There is no such folder or model, or it cannot be downloaded.

@@ -2,7 +2,7 @@
 //! has two threads as well. The first measurement has libgomp's defaults, the second the settings with which `gavel`
 //! starts itself (`OMP_WAIT_POLICY`, `GOMP_SPINCOUNT`).
 //!
-//! The share that decoding should keep is that of `[resources]`: libtorch's threads divided by all threads.
+//! The share that decoding should keep is the share in `[resources]`: libtorch's threads divided by all threads.
 //!
 //! `cargo xtask plugins && cargo bench --workspace --bench shared_cores`, on an idle machine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]

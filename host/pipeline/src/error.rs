@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 /// A failure of a run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum PipelineError {
     /// The configuration is wrong.
     #[error(transparent)]
@@ -63,28 +64,19 @@ pub enum PipelineError {
     Tape(#[from] TapeError),
     /// An update failed.
     #[error("step {step}: {source}")]
-    Train {
-        /// The step.
-        step: u64,
-        /// Why.
-        source: TrainError,
-    },
+    Train { step: u64, source: TrainError },
     /// A reward gave credit to a text that has no tokens to learn from.
     #[error(
         "step {step}: the reward `{reward}` gave credit to message {message} of trajectory {trajectory} of {sample}, which has no tokens: {why}\nhint: set the reward to give no credit, or report this with the trajectory"
     )]
     Credit {
-        /// The step.
         step: u64,
-        /// The reward.
         reward: String,
-        /// The sample.
         sample: String,
         /// The trajectory, from 0.
         trajectory: usize,
         /// The message, from 0.
         message: u32,
-        /// Why.
         why: Unplaced,
     },
     /// The optimiser cannot be set up or restored.
@@ -96,11 +88,9 @@ pub enum PipelineError {
     /// A row of a dataset cannot be used.
     #[error("{}, {place}: {what}", path.display())]
     BadRow {
-        /// The file.
         path: PathBuf,
         /// The line or row.
         place: String,
-        /// What is wrong.
         what: String,
     },
     /// The run cannot continue.

@@ -283,7 +283,7 @@ pub enum LoadError {
         /// The limit of all.
         allowed: usize,
     },
-    /// Its types are not those of the contract.
+    /// Its types differ from the types of the contract.
     #[error(
         "plugin `{plugin}` does not match the contract: {}\nhint: rebuild it against the wit/ of this version",
         ShownLines(what)

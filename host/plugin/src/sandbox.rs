@@ -30,8 +30,8 @@ pub struct SandboxConfig {
     pub cache: Option<PathBuf>,
     /// The limits of loading a component.
     pub loading: LoadLimits,
-    /// The program that compiles components in child processes; by default that of
-    /// [`compile_with`](crate::compile_with).
+    /// The program that compiles components in child processes; by default the
+    /// program set with [`compile_with`](crate::compile_with).
     pub compiler: Option<PathBuf>,
 }
 
@@ -109,8 +109,8 @@ impl Sandbox {
     /// Returns BLAKE3 of its component, in hexadecimal.
     ///
     /// # Errors
-    /// It is not a component with `wasi:cli/run`, or its limits exceed those of all
-    /// children.
+    /// It is not a component with `wasi:cli/run`, or its limits exceed the limits of
+    /// all children together.
     pub fn add_program(&self, spec: ProgramSpec) -> Result<String, LoadError> {
         let name = spec.name.clone();
         let program = Program::load(&self.shared, spec)?;

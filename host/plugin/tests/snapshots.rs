@@ -62,7 +62,8 @@ async fn a_snapshot_changes_no_verdict() {
             assert_eq!(note(&warm, seed).await, notes[notes.len() - 1]);
             assert_eq!(note(&cold, seed).await, notes[notes.len() - 1], "early: {early}");
         }
-        // The random numbers of a call follow from its own seed; those of `init` are the same for all calls.
+        // The random numbers of a call follow from its own seed. The random numbers of `init` are the same for all
+        // calls.
         assert_eq!(notes[0] == notes[1], early);
     }
 }

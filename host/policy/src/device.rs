@@ -17,7 +17,7 @@ use std::path::Path;
 use tch::{Cuda, Device};
 
 /// The device named `auto` (a GPU if there is one, else the CPU), `cpu`, `cuda` or `cuda:N`. Without a number it is the
-/// GPU of this process: the first, or among the ranks of a machine that of its number there.
+/// GPU of this process: the first GPU or, if a machine has several ranks, the GPU with this rank's number there.
 ///
 /// It makes no context on any GPU: libtorch asks the driver for the number of GPUs alone.
 pub fn select(name: &str) -> Result<Device> {
@@ -65,8 +65,8 @@ fn gpus() -> usize {
 
 const NO_DRIVER: &str = "this machine has no NVIDIA driver";
 
-/// Whether this system, or the one that hosts it (WSL), has a driver of NVIDIA. Without one, it does not matter what
-/// libtorch's CUDA part lacks.
+/// Whether this system, or the system that hosts it (WSL), has a driver of NVIDIA. Without a driver, it does not matter
+/// what libtorch's CUDA part lacks.
 fn has_driver() -> bool {
     ["/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
 }

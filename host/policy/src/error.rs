@@ -6,21 +6,19 @@ use std::path::PathBuf;
 
 /// A failure of the policy.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum PolicyError {
     /// A file of a checkpoint cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// `read`, `write`, …
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The content of a checkpoint's file is wrong.
     #[error("{}: {what}", path.display())]
     Checkpoint {
-        /// The file.
         path: PathBuf,
         /// What is wrong; names the tensor or field.
         what: String,
@@ -33,7 +31,6 @@ pub enum PolicyError {
     Device {
         /// The name of the device in the request.
         name: String,
-        /// What is wrong.
         what: String,
     },
     /// A request or a batch that cannot be served.
@@ -44,7 +41,6 @@ pub enum PolicyError {
         "the logits of request {request} at response token {position} are not finite: the weights have diverged or are damaged"
     )]
     NonFinite {
-        /// The request's id.
         request: u64,
         /// The position in the response, from 0.
         position: usize,

@@ -89,8 +89,8 @@ pub(crate) fn are_allowed() -> bool {
     ALLOWED.load(Ordering::Relaxed)
 }
 
-/// The results of a faster operation and of the plain one. Rows of different lengths are compared each by itself: the
-/// numbers of a long one may be small beside those of a short one.
+/// The results of a faster operation and of the plain operation. Rows of different lengths are compared each by itself:
+/// the numbers of a long row may be small beside the numbers of a short row.
 pub(crate) struct Results {
     pub(crate) fast: Tensor,
     pub(crate) plain: Tensor,

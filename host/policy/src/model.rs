@@ -77,13 +77,11 @@ impl Model {
         self.kind
     }
 
-    /// The tensors that training changes, with their names, always in the same
-    /// order: all weights or, with adapters, only these and the head of a
-    /// classifier or critic, which is usually new. They share
-    /// their memory with the model. The names are those of Hugging Face except
-    /// for the fused matrices: `self_attn.qkv_proj` holds the rows of `q_proj`,
-    /// `k_proj` and `v_proj`, and `mlp.gate_up_proj` those of `gate_proj` and
-    /// `up_proj`. Norms and biases have one dimension.
+    /// The tensors that training changes, with their names, always in the same order. They are all weights or, with
+    /// adapters, only the adapters and the head of a classifier or critic, which is usually new. They share their
+    /// memory with the model. The names are Hugging Face's, except for the fused matrices: `self_attn.qkv_proj` holds
+    /// the rows of `q_proj`, `k_proj` and `v_proj`, and `mlp.gate_up_proj` holds the rows of `gate_proj` and `up_proj`.
+    /// Norms and biases have one dimension.
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
         if self.is_adapted() { self.adapters().into_iter().chain(self.own_head()).collect() } else { self.weights() }
     }

@@ -13,8 +13,7 @@ pub struct ModelFolder {
     /// `adapter_config.json` and `adapter_model.safetensors`, if there is an
     /// adapter.
     pub adapter: Option<PathBuf>,
-    /// The tokenizer and the chat template: the adapter's own, or those of the
-    /// base if it has none.
+    /// The tokenizer and the chat template: the adapter's own or, if it has none, the base's.
     pub text: PathBuf,
 }
 

@@ -113,8 +113,7 @@ impl<'a> TrainingPass<'a> {
         &self.hidden
     }
 
-    /// Adds the gradients of all that was computed from [`hidden`](Self::hidden)
-    /// to those of the parameters.
+    /// Adds the gradients of all that was computed from [`hidden`](Self::hidden) to the gradients of the parameters.
     ///
     /// # Errors
     /// No loss over the hidden states went backward, or libtorch fails.
@@ -122,10 +121,10 @@ impl<'a> TrainingPass<'a> {
         self.backward_in_stages(|_| Ok(()))
     }
 
-    /// The same. `visit` is called before and after each part of the model.
+    /// Like [`backward`](Self::backward), with `visit` called before and after each part of the model.
     ///
     /// # Errors
-    /// As [`backward`](Self::backward), and those of `visit`.
+    /// As [`backward`](Self::backward), and the errors of `visit`.
     pub fn backward_in_stages<E: From<PolicyError>>(
         self,
         mut visit: impl FnMut(Moment) -> std::result::Result<(), E>,

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// The handle of a model on its device, for many callers at once. Copies share one thread, which ends with the last of
-/// them.
+/// The handle of a model on its device, for many callers at once. Clones share one thread; it ends when the last is
+/// dropped.
 #[derive(Clone)]
 pub struct AsyncEngine {
     text: Arc<TextModel>,
@@ -194,8 +194,8 @@ impl AsyncEngine {
         self.thread.send(Order::Forget(conversation))
     }
 
-    /// Declares the weights to be those of `version`, for everything that is drawn from now on. Work that changes them
-    /// says so [itself](Self::change).
+    /// Declares that the weights have the version `version`, for everything that is drawn from now on. Work that
+    /// changes the weights declares their version [itself](Self::change).
     ///
     /// # Errors
     /// The thread has ended.

@@ -27,7 +27,7 @@ pub(crate) enum Event {
 /// What one token adds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// The text that is certain now; often that of the token, sometimes none.
+    /// The text that is certain now: often the text of the token, sometimes none.
     pub text: String,
     /// The token. Absent for the token that ends a text, and in a last piece that only has text that was held back.
     pub token: Option<DrawnToken>,

@@ -28,7 +28,7 @@ pub(crate) struct DeviceThread {
 pub(crate) enum Order {
     /// Draw these responses; `accepted` receives whether all of them can be drawn.
     Generate { queued: Vec<Queued>, accepted: oneshot::Sender<Result<(), PolicyError>> },
-    /// The weights are those of this version from now on.
+    /// The weights have this version from now on.
     SetVersion(u64),
     /// A conversation has no further turn.
     Forget(u64),
@@ -57,7 +57,7 @@ pub enum Weights {
     Unchanged,
     /// They change within their version, as in each update of a step but the last.
     Changed,
-    /// They become those of this version.
+    /// They become the weights of this version.
     OfVersion(u64),
 }
 
@@ -110,7 +110,7 @@ impl DeviceThread {
         self.watch.is_alive()
     }
 
-    /// The error of whoever asks the thread after its end.
+    /// The error that a request gets after the thread's end.
     pub(crate) fn stopped(&self) -> RolloutError {
         self.watch.cause().into()
     }
@@ -294,7 +294,7 @@ impl Owner {
                 Err(error) => self.fail_one(id, error.into())?,
             }
         }
-        // First, so that whoever has the last response sees that nothing is left to do.
+        // First, so that the caller who has the last response sees that nothing is left to do.
         self.report_load();
         finished.into_iter().for_each(|finished| self.complete(finished));
         Ok(())

@@ -1,4 +1,4 @@
-//! The beginning and the end of a thread that owns a model: whoever asks it learns why it ended.
+//! The beginning and the end of a thread that owns a model. Its callers learn why it ended.
 
 use gavel_policy::device::{self, DeviceFailure};
 use gavel_policy::{Device, PolicyError};
@@ -64,7 +64,7 @@ impl ThreadWatch {
 /// Prepares this thread for its device.
 pub(crate) fn use_here(device: Device) {
     if let Err(error) = device::make_current(device) {
-        // What is computed there fails, and says so to whoever asked for it.
+        // Whatever is computed there fails, and the caller gets the error.
         tracing::warn!("{error}");
     }
 }

@@ -213,7 +213,7 @@ fn no_token_is_drawn_between_a_change_of_weights_and_its_version() {
         assert_eq!(found.versions, [vec![0; 3], vec![version; LENGTH - 3]].concat());
         let under_new = &under_new[under_new.len() - LENGTH..];
         let is_of_new = |at: usize| (found.logprobs[at] - under_new[at]).abs() < 1e-4;
-        // Also the keys and values before the change are those of the new weights.
+        // Also the keys and values of the tokens before the change come from the new weights.
         assert!((3..LENGTH).all(is_of_new) && !(0..3).all(is_of_new), "{:?} {under_new:?}", found.logprobs);
     }
 }

@@ -158,8 +158,8 @@ impl Checkpoints {
         Ok(self.steps()?.last().map(|step| self.path(*step)))
     }
 
-    /// The newest checkpoint, or that of the step `wanted`, with the state of
-    /// the run.
+    /// The newest checkpoint, or the checkpoint of the step `wanted`, with the
+    /// state of the run.
     ///
     /// # Errors
     /// There is no such checkpoint, or a file in it is not what was saved.

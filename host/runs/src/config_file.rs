@@ -66,9 +66,9 @@ fn chain(includers: &[PathBuf]) -> String {
 }
 
 impl ConfigFile {
-    /// Reads `path` and the files that it includes. Keys of a file override those of the files that it includes, and a
-    /// later included file overrides an earlier one. Tables are merged key by key, lists of tables with names by their
-    /// names.
+    /// Reads `path` and the files that it includes. A file overrides the keys of the files that it includes. A later
+    /// included file overrides the keys of an earlier one. Tables are merged key by key, lists of tables with names by
+    /// their names.
     ///
     /// # Errors
     /// A file cannot be read, is not TOML, or includes itself.

@@ -31,7 +31,7 @@ impl Metrics {
     }
 
     /// Sets `name/mean`, `name/std`, `name/min` and `name/max` if there are
-    /// values. The deviation is that of the population.
+    /// values. `name/std` is the population standard deviation.
     pub fn describe(&mut self, name: &str, values: &[f64]) {
         if values.is_empty() {
             return;

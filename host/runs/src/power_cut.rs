@@ -1,6 +1,6 @@
 //! The possible states of a folder after a power cut, by a model of the disk. A
 //! file has the content of its last sync, or nothing, or a part or all of its
-//! present content. A folder has the names of its last sync, or those of any
+//! present content. A folder has its names at the last sync, or its names at any
 //! moment since. Files and folders are independent of each other, as file
 //! systems promise no more.
 

@@ -6,6 +6,7 @@ use gavel_plugin::LoadError;
 
 /// Why a scorer cannot start.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ScorerError {
     /// A plugin does not load.
     #[error(transparent)]
@@ -15,20 +16,10 @@ pub enum ScorerError {
     Chat(#[from] ChatEndpointError),
     /// A limiter cannot keep its limits.
     #[error("limiter.{name}.{source}")]
-    Limiter {
-        /// The limiter.
-        name: String,
-        /// Why.
-        source: LimiterError,
-    },
+    Limiter { name: String, source: LimiterError },
     /// A component that is a taskset, a tool or an agent.
     #[error("plugin `{plugin}` scores nothing: it exports neither `reward` nor `judger`\nhint: {}", place_of(exported))]
-    ScoresNothing {
-        /// Its name in the run.
-        plugin: String,
-        /// The interfaces of the contract that it exports.
-        exported: Vec<String>,
-    },
+    ScoresNothing { plugin: String, exported: Vec<String> },
     /// A component of `gavel plugin test --quick`.
     #[error(
         "plugin `{0}` is a quick build for tests: it reads its sources from a folder\nhint: run `gavel plugin build`, and name build/NAME.wasm"
@@ -39,32 +30,13 @@ pub enum ScorerError {
     SameName(String),
     /// A weight that is not finite.
     #[error("plugin `{plugin}` has the weight {weight}, which is not finite\nhint: give it a finite weight")]
-    Weight {
-        /// Its name in the run.
-        plugin: String,
-        /// The weight.
-        weight: f64,
-    },
+    Weight { plugin: String, weight: f64 },
     /// A gate on an unknown plugin.
     #[error("reward `{plugin}`: `only_if` names `{gate}`, but no reward has this name; the rewards are: {}", known.join(", "))]
-    UnknownGate {
-        /// The gated plugin.
-        plugin: String,
-        /// The name in its condition.
-        gate: String,
-        /// The configured plugins.
-        known: Vec<String>,
-    },
+    UnknownGate { plugin: String, gate: String, known: Vec<String> },
     /// Verdicts of an unknown plugin.
     #[error("reward `{plugin}`: `after` names `{name}`, but no reward has this name; the rewards are: {}", known.join(", "))]
-    UnknownAfter {
-        /// The plugin that would wait.
-        plugin: String,
-        /// The name in its list.
-        name: String,
-        /// The configured plugins.
-        known: Vec<String>,
-    },
+    UnknownAfter { plugin: String, name: String, known: Vec<String> },
     /// A plugin that has `after` but sees one sample.
     #[error(
         "reward `{0}`: `after` is for a plugin that judges whole groups, but this one scores samples one by one\nhint: remove `after`, or make it a condition: only_if = \"NAME > 0\""
@@ -77,6 +49,7 @@ pub enum ScorerError {
 
 /// Rows that no reward scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum Uncovered {
     /// No plugin with a weight is for them.
     #[error("no [[reward]] with a weight covers {0}\nhint: add it to the `data_sources` of a reward")]
@@ -85,14 +58,7 @@ pub enum Uncovered {
     #[error(
         "the [[reward]] `{plugin}` covers {data_source}, but `{gate}` in its `only_if` does not\nhint: give both the same `data_sources`"
     )]
-    GateElsewhere {
-        /// The gated plugin.
-        plugin: String,
-        /// The plugin in its condition.
-        gate: String,
-        /// The data source of the rows.
-        data_source: String,
-    },
+    GateElsewhere { plugin: String, gate: String, data_source: String },
 }
 
 /// The kind of table that a component without scores belongs to.

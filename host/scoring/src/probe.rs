@@ -30,7 +30,7 @@ pub struct Probe {
     pub plugin: String,
     /// The factor of its score in the reward.
     pub weight: f64,
-    /// Whether its calls, or those of rewards that it comes after, reach a model, a server or a clock.
+    /// Whether its calls, or calls of rewards that it comes after, reach a model, a server or a clock.
     pub reaches_what_changes: bool,
     /// The number of the dataset.
     pub dataset: usize,

@@ -72,7 +72,7 @@ fn a_request_is_what_the_protocol_says() {
     let asked = server.asked.lock().unwrap();
     let (headers, body) = &asked[0];
     assert_eq!(headers["authorization"], "Bearer sk-secret-1");
-    // The plugin's own options win over those of the configuration.
+    // The plugin's own options win over the options of the configuration.
     assert_eq!((&body["model"], &body["temperature"], &body["seed"]), (&json!("judge-7b"), &json!(0), &json!(5)));
     assert_eq!(body["messages"][0], json!({"role": "system", "content": "Answer with a number."}));
     let shown = &body["messages"][2]["content"][1];

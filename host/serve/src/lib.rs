@@ -1,4 +1,4 @@
-//! A model as a service: an HTTP server that speaks the OpenAI API, or that of classifiers.
+//! A model as a service: an HTTP server that speaks the OpenAI API, or the API of classifiers.
 
 pub mod classifier;
 mod connections;

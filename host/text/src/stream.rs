@@ -182,7 +182,8 @@ impl DecodeStream {
             let decoded = self.tokenizer.decode(ids, self.skip_special);
             decoded.map_err(|error| TextError::Tokenizer(error.to_string()))
         };
-        // Bytes of the prompt are not in a run with those of the response: a run that is not UTF-8 is U+FFFD throughout.
+        // Bytes of the prompt and bytes of the response are not in one run: a run that is not UTF-8 is U+FFFD
+        // throughout.
         if self.held.first().is_some_and(|&id| self.is_byte(id)) && self.given.iter().all(|&id| self.is_byte(id)) {
             self.given.clear();
         }

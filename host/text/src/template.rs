@@ -50,7 +50,7 @@ pub struct RenderOptions<'a> {
     /// Whether the text ends with the beginning of an assistant's message.
     pub add_generation_prompt: bool,
     /// Further variables of the template, such as `enable_thinking`. They win
-    /// over [those of the model](ChatTemplate::set_variables).
+    /// over [the model's variables](ChatTemplate::set_variables).
     pub variables: Map<String, Value>,
     /// The time of `strftime_now`; without it, the time of the call. It is in
     /// UTC, so that a prompt does not depend on the machine.

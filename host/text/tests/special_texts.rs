@@ -91,7 +91,7 @@ fn nobody_forges_a_call_or_its_answer_where_functions_are_offered() {
         let user = |text: &str| [Message::new(Role::User, text)];
         let [calm, attacked] = ["Go.", forged].map(|text| ids(&model, &user(text), &options(&tools)));
         assert_eq!(call_marks(&model, &attacked), call_marks(&model, &calm), "{name}");
-        // Without functions, the tokens are those of transformers.
+        // Without functions, transformers gives the same tokens.
         let plain = ids(&model, &user(forged), &options(&[]));
         let text = model.template.render(&user(forged), &options(&[])).unwrap();
         assert_eq!(plain, model.tokenizer.encode(&text).unwrap(), "{name}");

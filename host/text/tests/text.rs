@@ -311,7 +311,7 @@ fn a_template_that_fails_is_named_with_the_line() {
             && error.ends_with("\nhint: correct the template, or remove what it does not support from the messages"),
         "{error}"
     );
-    // The line is that of the error, not that of the call of the macro.
+    // The message has the line of the error, not the line where the macro is called.
     let error = fails("{% macro m(x) %}\n{{ raise_exception('no ' ~ x) }}{% endmacro %}\n\n{{ m('way') }}");
     assert!(
         error.contains(", line 2 of the template: the chat template refuses the conversation: no way\n"),

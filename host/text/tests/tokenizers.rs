@@ -97,7 +97,7 @@ fn a_text_that_goes_on_keeps_the_space_before_it() {
     }
 }
 
-/// Bytes of the prompt are in no run with those of the response.
+/// Bytes of the prompt and bytes of the response are in no common run.
 #[test]
 fn a_response_after_bytes_has_all_of_its_text() {
     let (_, tokenizer, _) = kinds().into_iter().find(|(kind, ..)| kind == "byte_fallback").unwrap();

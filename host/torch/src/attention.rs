@@ -105,8 +105,8 @@ pub struct FlashRows {
     pub first_queries: Tensor,
     /// `[rows + 1]`: the place of each row's first key, and a last number.
     pub starts: Tensor,
-    /// `[rows]`: the keys of each row. Without it, a row's keys end where those of the next begin, the last row's at the
-    /// last number.
+    /// `[rows]`: the keys of each row. Without it, a row's keys end where the next row's keys begin, and the last row's
+    /// keys end at the last number.
     pub lengths: Option<Tensor>,
     /// The queries of the row that has most, or more.
     pub most_queries: i64,

@@ -9,8 +9,8 @@ unsafe extern "C" {
     fn gavel_backward(output: *const C_tensor, gradient: *const C_tensor) -> *mut c_char;
 }
 
-/// Adds the gradients of all that `output` was computed from to those of the leaves. `gradient`, of the shape of
-/// `output`, is its own.
+/// Goes backward from `output`, and adds the gradient of each leaf that it was computed from to the gradient that the
+/// leaf has. `gradient` is the gradient of `output`, and has its shape.
 pub fn backward(output: &Tensor, gradient: &Tensor) -> Result<()> {
     // SAFETY: both tensors outlive the call.
     checked(unsafe { gavel_backward(output.as_ptr(), gradient.as_ptr()) })

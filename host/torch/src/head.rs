@@ -46,8 +46,9 @@ pub struct TokenLogprobs {
 }
 
 /// The log-probabilities of `targets`, `[tokens]`, under `softmax(hidden · headᵀ / temperature)`; `hidden` is `[tokens,
-/// width]` and `head` is `[vocab, width]`. A backward pass adds the gradient of a head that is a leaf to the one that it
-/// has, if any. It can be made once. Wide logits of 16-bit numbers have 32 bits, which only GPUs can give.
+/// width]` and `head` is `[vocab, width]`. If the head is a leaf, a backward pass adds its gradient to the gradient
+/// that the head has, if any. There can be one backward pass. Wide logits of 16-bit numbers have 32 bits, which only
+/// GPUs can give.
 ///
 /// # Errors
 /// The shapes or kinds do not fit, or a target is outside the vocabulary.

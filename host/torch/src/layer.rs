@@ -93,8 +93,8 @@ mod tests {
         Tensor::from_slice(&numbers).view(shape)
     }
 
-    /// Asserts that the result of `function` in 32 bits, and the gradients of
-    /// its weighted sum, are those of libtorch's operations in 64 bits.
+    /// Asserts that the result of `function` in 32 bits, and the gradients of its weighted sum, agree with libtorch's
+    /// operations in 64 bits.
     fn assert_like_libtorch(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Tensor>) {
         let all = |kind: Kind| {
             let leaves: Vec<Tensor> = inputs.iter().map(|x| x.detach().to_kind(kind).set_requires_grad(true)).collect();

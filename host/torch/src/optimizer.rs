@@ -53,8 +53,8 @@ pub fn reset_gradients(parameters: &[Tensor]) -> Result<()> {
     checked(unsafe { gavel_reset_gradients(pointers(parameters).as_ptr(), parameters.len()) })
 }
 
-/// From now on every gradient of a parameter is added to that of its master, in
-/// the master's kind, and then dropped. The lists have the same length.
+/// From now on every gradient of a parameter is added to the gradient of its master, in the master's kind, and then
+/// dropped. The lists have the same length.
 pub fn hand_over_gradients(parameters: &[Tensor], masters: &[Tensor]) -> Result<()> {
     debug_assert!(parameters.len() == masters.len());
     let (parameters, masters, count) = (pointers(parameters), pointers(masters), parameters.len());

@@ -79,7 +79,7 @@ pub fn train(
             });
         }
 
-        // Compare: the advantage of a sample is its reward among those of its group.
+        // Compare: the advantage of a sample is its reward compared with the rewards of its group.
         let estimated = AdvantageConfig::default().estimate(&groups, &RewardStatistics::default());
         for (experience, advantage) in experiences.iter_mut().flatten().zip(estimated.iter().flatten()) {
             experience.advantages = advantage.of_trajectory(0, experience.response.len());

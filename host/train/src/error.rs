@@ -9,21 +9,18 @@ use tch::TchError;
 /// A failure of an update. The parameters are those from before it, unless
 /// libtorch failed within the optimiser's step.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum TrainError {
     /// A row that cannot be learned from.
     #[error("row {index} of the mini-batch {what}")]
     Row {
         /// Its position, from 0.
         index: usize,
-        /// What is wrong with it.
         what: String,
     },
     /// The mini-batch has no token that the policy wrote.
     #[error("the mini-batch of {rows} rows has no token to learn from: every loss mask is empty")]
-    NoTokens {
-        /// How many rows it has.
-        rows: usize,
-    },
+    NoTokens { rows: usize },
     /// A KL penalty without a reference.
     #[error("a kl penalty is set, but no reference model was given\nhint: load one, or remove the table `kl`")]
     NoReference,
@@ -44,16 +41,10 @@ pub enum TrainError {
     },
     /// The loss does not depend on a parameter of the trainer.
     #[error("parameter `{name}` got no gradient: is this the model that the trainer was made for?")]
-    NoGradient {
-        /// The parameter.
-        name: String,
-    },
+    NoGradient { name: String },
     /// A parameter whose gradients would underflow.
     #[error("parameter `{name}` is in float16, in which small gradients are 0\nhint: train in bfloat16 or float32")]
-    Half {
-        /// The parameter.
-        name: String,
-    },
+    Half { name: String },
     /// A setting is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -65,12 +56,7 @@ pub enum TrainError {
     State(#[from] StateError),
     /// Another rank failed.
     #[error("{process} failed: {what}")]
-    Rank {
-        /// The rank.
-        process: RankProcess,
-        /// Its message.
-        what: String,
-    },
+    Rank { process: RankProcess, what: String },
     /// The ranks cannot compute together.
     #[error(transparent)]
     Peers(#[from] PeersError),
@@ -102,47 +88,29 @@ impl From<TchError> for TrainError {
 
 /// A state that cannot be saved or restored.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum StateError {
     /// The file cannot be read or written.
     #[error("cannot {action} optimiser state {}: {source}", path.display())]
     Io {
         /// `read` or `write`.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The content of the file is wrong.
     #[error("optimiser state {}: {what}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    Format { path: PathBuf, what: String },
     /// A tensor of this model is not in the file.
     #[error("optimiser state {} does not have the tensor `{name}`: it belongs to another model", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-    },
+    Missing { path: PathBuf, name: String },
     /// A tensor in the file has no place in this model.
     #[error("optimiser state {} has the tensor `{name}`, which this model does not: it belongs to another model", path.display())]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        name: String,
-    },
+    Unknown { path: PathBuf, name: String },
     /// A tensor of another shape or kind.
     #[error("optimiser state {}: tensor `{name}` is {found}, expected {expected}: it belongs to another model", path.display())]
     Mismatch {
-        /// The file.
         path: PathBuf,
-        /// The tensor.
         name: String,
         /// Kind and shape in this model.
         expected: String,
@@ -151,12 +119,7 @@ pub enum StateError {
     },
     /// libtorch failed.
     #[error("optimiser state {}: libtorch: {source}", path.display())]
-    Torch {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: TchError,
-    },
+    Torch { path: PathBuf, source: TchError },
 }
 
 pub(crate) type Result<T> = std::result::Result<T, TrainError>;

@@ -19,9 +19,8 @@ const MAX_ERROR: f64 = 0.2;
 /// The default of `horizon`, the same as in verl.
 const HORIZON: f64 = 1e4;
 
-/// An estimator of KL(policy ‖ reference) at one sampled token, with
-/// `d = log p(policy) − log p(reference)`. With a `+`, the value is that of the estimator and the gradient that of `k2`,
-/// which is the gradient of the divergence.
+/// An estimator of KL(policy ‖ reference) at one sampled token, with `d = log p(policy) − log p(reference)`. With a
+/// `+`, the value is the estimator's and the gradient is `k2`'s, which is the gradient of the divergence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KlEstimator {

@@ -68,9 +68,9 @@ impl Trainer {
         Self::with_peers(model, config, max_tokens_per_micro_batch, Peers::alone(), Parameters::Whole)
     }
 
-    /// A trainer that takes every step together with the other ranks, which all call this. The parameters become those of
-    /// rank 0, each rank keeps a share of the optimiser's state, and `held` says which weights it has during an update.
-    /// By layer, the backward pass computes each layer again, as with
+    /// A trainer that takes every step together with the other ranks, which all call this. The parameters become the
+    /// parameters of rank 0, and each rank keeps a share of the optimiser's state. `held` sets which weights a rank has
+    /// during an update. By layer, the backward pass computes each layer again, as with
     /// [`gradient_checkpointing`](Self::gradient_checkpointing): inner values would keep the weights.
     ///
     /// # Errors
@@ -274,9 +274,9 @@ impl Trainer {
         done
     }
 
-    /// The part of this rank: every parameter gets its gradient, unless there is nothing to learn from. Gradients
-    /// are summed over the ranks as soon as they are complete: those of whole parameters in the last backward pass, those
-    /// of layers in each.
+    /// The part of this rank: every parameter gets its gradient, unless there is nothing to learn from. Gradients are
+    /// summed over the ranks as soon as they are complete: gradients of whole parameters in the last backward pass,
+    /// gradients of layers in each backward pass.
     fn learn(
         &mut self,
         model: &Model,

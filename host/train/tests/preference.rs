@@ -63,7 +63,7 @@ fn close(what: &str, found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-6 * expected.abs().max(1e-2), "{what}: {found} is not {expected}");
 }
 
-/// Compares the gradient of each weight, by its norm, with that of TRL.
+/// Compares the gradient of each weight, by its norm, with TRL's gradient.
 fn compare(model: &Model, trainer: &Trainer, expected: &BTreeMap<String, f64>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.safetensors");

@@ -70,7 +70,7 @@ fn median(mut micros: Vec<u64>) -> String {
     }
 }
 
-/// A folder with a document for each passage, whose words are as unevenly common as those of a language.
+/// A folder with a document for each passage. Its words are as unevenly common as the words of a language.
 fn write_documents(folder: &Path) {
     let mut seed = 1_u64;
     let mut next = || {

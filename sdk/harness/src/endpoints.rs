@@ -14,8 +14,8 @@ pub(crate) struct Endpoints<'a> {
 }
 
 impl<'a> Endpoints<'a> {
-    /// The endpoints of `chat`, and those of `others`, which reply in some
-    /// cases.
+    /// The endpoints of `chat`, and the endpoints named in `others`, which reply
+    /// in some cases.
     pub(crate) fn new(
         harness: &Harness,
         chat: &'a BTreeMap<String, FakeChatTable>,
@@ -29,7 +29,7 @@ impl<'a> Endpoints<'a> {
         Self { fakes, chat, asked: Default::default() }
     }
 
-    /// Starts the replies of a case: its own, or those of `chat`.
+    /// Starts the replies of a case: its own, or the replies in `chat`.
     pub(crate) fn restart(&self, replies: &BTreeMap<String, Vec<String>>) {
         for (name, fake) in &self.fakes {
             if !fake.requests().is_empty() {

@@ -9,18 +9,14 @@ use std::path::PathBuf;
 
 /// A test that cannot start.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum HarnessError {
     /// The sandbox does not start, or the plugin does not load.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The parameters are not a JSON object.
     #[error("plugin `{plugin}`: the parameters must be a JSON object, not {found}")]
-    Params {
-        /// The plugin's name.
-        plugin: String,
-        /// The value that was given.
-        found: String,
-    },
+    Params { plugin: String, found: String },
     /// A recording cannot be read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
@@ -32,12 +28,7 @@ pub enum HarnessError {
     Cases(#[from] CaseError),
     /// The plugin of a case's own parameters does not load.
     #[error("{place}: {source}")]
-    CaseParams {
-        /// The place of the case.
-        place: String,
-        /// Why it does not load.
-        source: LoadError,
-    },
+    CaseParams { place: String, source: LoadError },
     /// A component that should open a session but is not a tool.
     #[error("plugin `{0}` is not a tool: it does not export `tool`")]
     NotATool(String),
@@ -70,12 +61,7 @@ pub enum HarnessError {
     Rows(#[from] RowError),
     /// A row that a plugin cannot be called with.
     #[error("{place}: {what}")]
-    Row {
-        /// Its place.
-        place: String,
-        /// What is wrong.
-        what: String,
-    },
+    Row { place: String, what: String },
     /// A dataset without a row.
     #[error("{} has no row", .0.display())]
     NoRows(PathBuf),
@@ -92,60 +78,32 @@ pub enum HarnessError {
 
 /// A file of cases that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum CaseError {
     /// The file cannot be read.
     #[error("cannot read the cases {}: {source}\nhint: write one case a line, such as {EXAMPLE}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The file cannot be written.
     #[error("cannot write the cases {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// The file has no case.
     #[error("{} has no case\nhint: write one case a line, such as {EXAMPLE}", .0.display())]
     Empty(PathBuf),
     /// A line is not a case.
     #[error("{}, line {line}: {what}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: NonZeroUsize,
-        /// What is wrong.
-        what: String,
-    },
+    Line { path: PathBuf, line: NonZeroUsize, what: String },
     /// A case expects refused parameters, and the plugin accepts them.
     #[error(
         "{}, line {line}: the parameters are accepted, so there is no message for `refused`\nhint: correct `params` or `expect` of the case",
         path.display()
     )]
-    Accepted {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: NonZeroUsize,
-    },
+    Accepted { path: PathBuf, line: NonZeroUsize },
     /// An agent that left the script of its case, so that the attempt has no result.
     #[error(
         "{}, line {line}: {what}\nhint: correct `policy` or `tools` of the case",
         path.display()
     )]
-    OffScript {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: NonZeroUsize,
-        /// The difference.
-        what: String,
-    },
+    OffScript { path: PathBuf, line: NonZeroUsize, what: String },
 }
 
 const EXAMPLE: &str = r#"{"prompt": "2 + 2?", "response": "4", "answer": "4", "expect": {"score": 1}}"#;

@@ -43,7 +43,7 @@ impl<'a> PluginBuilder<'a> {
         self
     }
 
-    /// The limits of each call; by default those of a run.
+    /// The limits of each call; by default the default limits of a run.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.spec.limits = limits;
         self
@@ -65,7 +65,7 @@ impl<'a> PluginBuilder<'a> {
     }
 
     /// Runs the cases of a file, each with these parameters or its own. A
-    /// case's `replies` are those of its endpoints.
+    /// case's `replies` are the replies of its endpoints.
     ///
     /// # Errors
     /// The file cannot be used, or the plugin does not load.
@@ -120,7 +120,7 @@ impl LoadedPlugin {
     }
 
     /// Judges a group, with the seed 0 for the plugin's random numbers, and
-    /// gives a call for each sample, in order. The row is that of the first
+    /// gives a call for each sample, in order. The row is the row of the first
     /// sample. Each sample gets its place as its group index. Do not call it
     /// from asynchronous code.
     pub fn judge<S: Into<SampleInput>>(&self, group: impl IntoIterator<Item = S>) -> Vec<Call> {

@@ -20,7 +20,7 @@ impl LoadedPlugin {
     /// shown.
     ///
     /// [`samples`](crate::samples) gives samples of any task,
-    /// [`samples_like`](crate::samples_like) those of one.
+    /// [`samples_like`](crate::samples_like) gives samples of one task.
     #[track_caller]
     pub fn assert_never_faults(&self, samples: impl Strategy<Value = Sample>) {
         self.assert_sound(samples, |sample| vec![self.score(sample)]);

@@ -87,7 +87,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Those of the plugin itself: its files and the keys of its manifest, without tools, packages and variables.
+    /// The inputs of the plugin itself: its files and the keys of its manifest, without tools, packages and variables.
     pub(crate) fn sources(&self) -> Self {
         let mut sources = self.clone();
         sources.0.retain(|name, _| name != ITSELF && !name.starts_with("the "));

@@ -136,7 +136,7 @@ impl fmt::Display for Template {
 /// The settings of a new plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
-    /// Its name, and that of its folder.
+    /// The name of the plugin and of its folder.
     pub name: &'a str,
     /// Its language.
     pub template: Template,

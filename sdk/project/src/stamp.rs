@@ -33,7 +33,7 @@ pub struct Stamp {
 pub enum Reason {
     /// There is no component from a complete build.
     First,
-    /// The file differs from the one that was built.
+    /// The file differs from the component that was built.
     Replaced,
     /// Some of its inputs changed.
     Changed(Changes),

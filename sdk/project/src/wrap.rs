@@ -41,7 +41,7 @@ impl Convention {
 /// A function to wrap in a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrap<'a> {
-    /// The plugin's name, and that of its folder.
+    /// The name of the plugin and of its folder.
     pub name: &'a str,
     /// How the function is called.
     pub convention: Convention,

@@ -74,9 +74,9 @@
 //! of 0. Nothing is granted by default: no file, no network and no environment.
 //! Clocks and random numbers repeat.
 //!
-//! The types are those of the contract (`wit/` in Gavel's repository) with a
-//! few conveniences added. They compile on every target, so a plugin's pure
-//! logic can be tested with plain `cargo test`. The methods of [`Sample`] and
+//! The types come from the contract (`wit/` in Gavel's repository), with a few
+//! conveniences added. They compile on every target, so a plugin's pure logic
+//! can be tested with plain `cargo test`. The methods of [`Sample`] and
 //! [`Reference`] work only inside a host and panic elsewhere.
 
 mod agent;

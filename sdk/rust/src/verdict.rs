@@ -68,7 +68,7 @@ impl Failure {
 
 impl Info {
     /// A plugin's name and version; `env!("CARGO_PKG_NAME")` and
-    /// `env!("CARGO_PKG_VERSION")` are those of its crate.
+    /// `env!("CARGO_PKG_VERSION")` are the name and version of its crate.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), pure: false, score_range: None }
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// How the names of files with a licence begin.
 const NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
-/// Writes Gavel's licence, and `THIRD-PARTY-LICENSES.txt` with those of everything else: crates, Rust's standard
+/// Writes Gavel's licence, and `THIRD-PARTY-LICENSES.txt` with the licences of everything else: crates, Rust's standard
 /// library, Python and the packages in plugins, libtorch and its libraries.
 pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) -> Result<()> {
     let own = folder.join("LICENSE");

@@ -20,11 +20,11 @@ const CONFIG: &str = "demo/learning-judge.toml";
 pub struct Checks {
     /// Samples whose verdicts were given again from the recording.
     pub replayed: u64,
-    /// Those of them with another verdict.
+    /// Replayed samples that got another verdict.
     pub replayed_otherwise: u64,
     /// Samples with a score that the judge was asked about again, without the unreliable server.
     pub asked_again: u64,
-    /// Those of them with another score.
+    /// Samples asked about again that got another score.
     pub scored_otherwise: u64,
 }
 

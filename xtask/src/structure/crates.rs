@@ -69,8 +69,8 @@ fn place(name: &str) -> Option<usize> {
     ORDER.iter().position(|listed| *listed == name)
 }
 
-/// All dependencies of a crate, including those of its tests and of single
-/// platforms.
+/// All dependencies of a crate, including dependencies of its tests and of
+/// single platforms.
 fn dependencies(manifest: &toml::Table) -> BTreeSet<&str> {
     let platforms = manifest.get("target").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values);
     std::iter::once(manifest)

@@ -150,7 +150,7 @@ impl McpServer {
             // A call that ends the server each time must not end the others with it.
             let alone = if again > 1 { Some(self.turns.write().await) } else { None };
             let beside = if again > 1 { None } else { Some(self.turns.read().await) };
-            // The time of a restart is not that of the call.
+            // The time of a restart does not count as time of the call.
             let lost = match self.link.connected(&self.spec, &self.env).await {
                 Err(what) => Lost { what, is_sent: false },
                 Ok(connection) => match timeout(*limit, self.request(&connection, function, &arguments)).await {

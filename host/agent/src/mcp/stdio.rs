@@ -63,7 +63,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         // Programs such as `npx` start the server as a child of their own.
         if let Some(group) = self.child.id().and_then(|id| libc::pid_t::try_from(id).ok()) {
-            // SAFETY: it only sends a signal. The child was not waited for, so its process id is still that of its
+            // SAFETY: it only sends a signal. The child was not waited for, so its process id still names its
             // group.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }

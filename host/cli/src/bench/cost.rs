@@ -56,7 +56,7 @@ fn layer_flops(config: &ModelConfig, tokens: u64) -> f64 {
     layers.sum()
 }
 
-/// The operations of a layer's matrices, for a token: of those of queries, keys and values, and of the others.
+/// The operations of a layer's matrices, for a token: of the matrices of queries, keys and values, and of the others.
 fn matrix_flops(config: &ModelConfig) -> [f64; 2] {
     let heads = config.num_attention_heads * config.head_dim;
     let kv_heads = 2 * config.num_key_value_heads * config.head_dim;

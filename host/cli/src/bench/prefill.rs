@@ -11,7 +11,7 @@ use gavel_policy::{Engine, EngineConfig, Model, PolicyError, Request, Sampling, 
 use serde::Serialize;
 use std::time::Instant;
 
-/// Runs after the one that warms up.
+/// Runs after the warm-up run.
 const ROUNDS: u64 = 3;
 
 /// Measure how fast prompts are computed.

@@ -17,7 +17,7 @@ use gavel_train::{Experience, LossConfig, OptimizerConfig, Parameters, PolicyUpd
 use serde::Serialize;
 use std::time::Instant;
 
-/// Updates after the one that warms up.
+/// Updates after the warm-up update.
 const ROUNDS: usize = 3;
 
 /// Measure an update: forward pass, backward pass and optimiser step of GRPO.

@@ -46,8 +46,8 @@ pub fn compile(project: &Project) -> Result<Built> {
     Ok(built)
 }
 
-/// Gives the file of the component that stands in for that of `project` in quick tests; builds it first if the sources
-/// import something new.
+/// Gives the file of the component that stands in for the component of `project` in quick tests. Builds it first if the
+/// sources import something new.
 pub fn compile_quick(project: &Project) -> Result<PathBuf> {
     let language = project.manifest.language;
     let built = gavel_project::build_quick(project, &mut |step| say(project, &step));

@@ -1,4 +1,4 @@
-//! The files of a dataset: one, those of a folder, or those that a pattern matches.
+//! The files of a dataset: one file, the files of a folder, or the files that a pattern matches.
 
 use super::{Row, RowError, RowReader};
 use std::path::{Path, PathBuf};

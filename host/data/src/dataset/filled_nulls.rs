@@ -49,7 +49,7 @@ pub(super) fn encoder<'a>(
 struct Call<'a>(Vec<(String, NullableEncoder<'a>)>);
 
 impl<'a> Call<'a> {
-    /// `None` if the struct is not that of a call.
+    /// The encoder of a call; `None` if the struct is not a call.
     fn encoder(
         array: &'a StructArray,
         options: &'a EncoderOptions,
@@ -91,7 +91,7 @@ mod tests {
     use crate::json::Json;
     use serde_json::{Value, json};
 
-    /// The rows of a Parquet file whose schema is that of all of these rows.
+    /// The rows, written to a Parquet file and read again. The file has one schema for all of them.
     fn through_parquet(rows: &[Value]) -> Vec<Value> {
         let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
         let (schema, _) = arrow_json::reader::infer_json_schema(text.as_bytes(), None).unwrap();
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(rows[0]["chat_template_kwargs"], json!({"enable_thinking": false}));
         assert_eq!(rows[1]["chat_template_kwargs"], json!({"effort": "low"}));
         assert_eq!(rows[2]["chat_template_kwargs"], Value::Null);
-        // A function without a name is not that of a call.
+        // A function without a name is not a call.
         assert_eq!(rows[0]["function"], json!({"arguments": {"a": 1, "b": null}}));
     }
 

@@ -128,7 +128,7 @@ mod tests {
             queue.push(asker("judge", group, sample), name);
         }
         assert_eq!(queue.next(), Some(&"a1"));
-        // The fourth turn is that of the request that has waited longest.
+        // The fourth turn goes to the request that has waited longest.
         assert_eq!(order(&mut queue, 5), ["a1", "b1", "a2", "young", "b2"]);
     }
 

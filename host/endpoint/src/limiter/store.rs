@@ -26,7 +26,7 @@ enum Kind {
 
 struct Folder {
     path: PathBuf,
-    /// The number of this process among those of the folder.
+    /// The number of this process among the processes that share the folder.
     id: u32,
     /// Locked as long as this process lives.
     alive: File,

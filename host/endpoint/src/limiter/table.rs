@@ -11,13 +11,13 @@ pub struct LimiterTable {
     /// The most requests in any second; no limit by default. It may be less than 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<f64>,
-    /// The most tokens in any minute, those of prompts and answers together; no limit by default.
+    /// The most tokens of prompts and answers together in any minute; no limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<NonZeroU64>,
     /// The most requests at the same time; no limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroUsize>,
-    /// The folder through which processes of this machine share the limits; by default they are those of one process.
+    /// The folder through which processes of this machine share the limits; by default each process has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<PathBuf>,
 }

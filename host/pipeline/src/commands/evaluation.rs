@@ -23,7 +23,7 @@ pub struct EvalOptions {
     pub checkpoint: Option<PathBuf>,
     /// A server and its name among the `[chat.NAME]`; nothing is loaded then.
     pub endpoint: Option<(String, ChatEndpoint)>,
-    /// The temperature; by default that of `[rollout]`, or 0 with one answer to each row.
+    /// The temperature; by default the temperature of `[rollout]`, or 0 with one answer to each row.
     pub temperature: Option<f32>,
 }
 

@@ -108,8 +108,8 @@ fn in_update(model: Footprint<'_>, of: &str) -> Vec<Part> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of one of `ranks`, which draws `drawn` responses a step, to
-    /// prompts of at most `prompt` tokens, beside those of validation.
+    /// The plan of one of `ranks`. Beside the responses of validation, it draws `drawn` responses a step, to prompts of
+    /// at most `prompt` tokens.
     pub(super) fn new<T>(
         config: &Config<T>,
         setup: &'a Setup,
@@ -355,7 +355,7 @@ impl<'a> Plan<'a> {
         LongestRows { rows, group, prompt, response }.largest_micro_batch(self.max_tokens_per_micro_batch, self.sizes)
     }
 
-    /// Of the settings that save memory, the one that saves most.
+    /// The setting that saves the most memory, and how much it saves.
     fn advice(&self) -> Result<Option<(String, u64)>> {
         let mut changes = Vec::new();
         let tokens = self.micro_batch().tokens / 2;

@@ -61,7 +61,7 @@ impl Prediction {
         sum(&self.kept) + sum(&self.update) + cache.bytes > memory.total
     }
 
-    /// Logs what whoever started the run must know, and gives what becomes of keys and values in updates.
+    /// Logs what the user who started the run must know, and gives what becomes of keys and values in updates.
     pub(crate) fn announce(&self) -> CacheDuring {
         if let Some(warning) = self.warning() {
             tracing::warn!("{warning}");

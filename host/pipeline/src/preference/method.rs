@@ -17,7 +17,7 @@ use std::path::Path;
 pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     /// A pair as token ids.
     type Pair: Clone;
-    /// Whether the policy is compared with the one that the run starts from.
+    /// Whether the policy is compared with the policy that the run starts from.
     const NEEDS_REFERENCE: bool;
 
     /// How weights are learned in a run over `pairs` pairs.
@@ -47,7 +47,7 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     /// The tokens that both sides begin with, and how many tokens both sides together have after these.
     fn row(pair: &Self::Pair) -> (&[u32], usize);
 
-    /// Takes an optimiser step over the pairs of all ranks, of which `pairs` are those of this rank.
+    /// Takes an optimiser step over the pairs of all ranks. `pairs` are the pairs of this rank.
     fn step(
         &self,
         trainer: &mut Trainer,
@@ -56,7 +56,7 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
         learning_rate: f64,
     ) -> std::result::Result<PairStats, TrainError>;
 
-    /// Measures the held-out pairs of all ranks, of which `pairs` are those of this rank.
+    /// Measures the held-out pairs of all ranks. `pairs` are the pairs of this rank.
     fn measure(
         &self,
         trainer: &Trainer,
@@ -65,7 +65,7 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     ) -> std::result::Result<PairStats, TrainError>;
 }
 
-/// The model that learns, and the one that it is compared with.
+/// The model that learns, and the model that it is compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Models<'a> {
     pub(super) model: &'a Model,

@@ -1,4 +1,4 @@
-//! The reward models of a run: those that it loads, those at servers, and those of other ranks.
+//! The reward models of a run: models that it loads, models at servers, and models of other ranks.
 
 mod endpoint;
 mod folder;

@@ -1,4 +1,4 @@
-//! How what rewards say of a sample reaches its trajectories, and their tokens.
+//! Assigns reward to trajectories and tokens.
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::sample_name;
@@ -9,7 +9,7 @@ use gavel_text::TextModel;
 use gavel_train::{RewardPart, SampleId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How what rewards say of a sample reaches its trajectories, and their tokens.
+/// Assigns reward to trajectories and tokens.
 pub(crate) struct CreditRule<'a> {
     reward_to: RewardTo,
     weigh_by: WeighBy,
@@ -60,8 +60,9 @@ impl<'a> CreditRule<'a> {
         }
     }
 
-    /// The reward of a sample among compared trajectories, where `reward` is that of the sample. A plugin sets the reward of a speaker
-    /// with the metric `reward/SPEAKER`. Nothing if the sample has no trajectory of the speaker.
+    /// The reward of a sample among compared trajectories, where `reward` is the reward of the whole sample. A plugin
+    /// sets the reward of a speaker with the metric `reward/SPEAKER`. Nothing if the sample has no trajectory of the
+    /// speaker.
     pub(crate) fn reward(&self, member: &Member, compared: &ComparedTrajectories, reward: f64) -> Option<f64> {
         let ComparedTrajectories::Speaker(name) = compared else { return Some(reward) };
         member.sample.trajectories.iter().find(|trajectory| speaker(trajectory) == name)?;
@@ -73,8 +74,8 @@ impl<'a> CreditRule<'a> {
         Some(own.reduce(|sum, own| sum + own).unwrap_or(reward))
     }
 
-    /// The parts whose weighted sum is the reward of a sample among compared trajectories, in the order of their names. Parts without a
-    /// score share the remainder. The reward of a speaker is not divided.
+    /// The parts whose weighted sum is the reward of a sample among compared trajectories, in the order of their names.
+    /// Parts without a score share the remainder. The reward of a speaker is not divided.
     pub(crate) fn parts(&self, member: &Member, compared: &ComparedTrajectories, reward: f64) -> Vec<RewardPart> {
         if let ComparedTrajectories::Speaker(_) = compared {
             return vec![RewardPart { weight: 1.0, score: reward }];

@@ -23,7 +23,7 @@ pub(crate) struct LearningState {
 }
 
 impl LearningState {
-    /// The state at the start of a run, or that of a checkpoint with the numbers `kept`.
+    /// The state at the start of a run, or the state in a checkpoint with the numbers `kept`.
     pub(crate) fn new(table: &RlTable, kept: &BTreeMap<String, f64>) -> Self {
         let number = |name: &str| kept.get(name).copied();
         let with_weight = |config: Option<KlConfig>, name: &str| {

@@ -41,7 +41,7 @@ pub(crate) fn place(
     Ok(credits)
 }
 
-/// The messages that the policy wrote, with the tokens of each among those of the response.
+/// The messages that the policy wrote, with the range of each message's tokens in the response.
 fn replies<'t>(
     trajectory: &'t Trajectory,
     tokens: &Tokens,

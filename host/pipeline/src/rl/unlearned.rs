@@ -28,7 +28,7 @@ pub(crate) struct UnlearnedSteps {
 }
 
 impl UnlearnedSteps {
-    /// Counts those of a run of `steps` steps.
+    /// The count for a run of `steps` steps, at its start.
     pub(crate) fn new(table: &RlTable, steps: u64) -> Self {
         Self { most: table.max_steps_without_update, steps, in_a_row: 0, unlearned: 0 }
     }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::testing::rl_table;
 
-    /// The steps of a run up to the one that stops it, and the error.
+    /// The step that stops a run, and the error.
     fn stopped(text: &str, learned: &[bool]) -> (usize, String) {
         let mut steps = UnlearnedSteps::new(&rl_table(text), learned.len() as u64);
         for (step, learned) in (1..).zip(learned) {

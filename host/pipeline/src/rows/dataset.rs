@@ -27,8 +27,8 @@ pub(crate) struct DatasetRows<'a> {
     pub(crate) rows: Vec<DatasetRow>,
 }
 
-/// All rows, their columns under Gavel's names. Tasksets run in `sandbox`, that of the rewards, with the endpoints and
-/// programs granted to it.
+/// All rows, their columns under Gavel's names. Tasksets run in `sandbox`, the sandbox of the rewards, with the
+/// endpoints and programs granted to it.
 pub(crate) fn dataset_rows<'a, T>(
     config: &Config<T>,
     datasets: &'a Datasets,

@@ -15,7 +15,7 @@ struct Epochs {
     seed: u64,
     /// The number of the dataset.
     dataset: u64,
-    /// The number of its first row among those of all datasets.
+    /// The number of its first row among the rows of all datasets.
     first: usize,
     rows: usize,
     /// The epoch of the last draw, with its order.
@@ -98,8 +98,8 @@ impl Numbering {
         index >= self.group_size
     }
 
-    /// The seeds of sample `index` of draw `ordinal`, drawn for the `retry`-th time (0 is the first): those of the step
-    /// that the draw is planned for, whichever step trains on it.
+    /// The seeds of sample `index` of draw `ordinal`, drawn for the `retry`-th time (0 is the first). They are the
+    /// seeds of the step that the draw is planned for, whichever step trains on it.
     pub(crate) fn seeds(&self, ordinal: u64, index: usize, retry: u32) -> Seeds {
         let (step, number) = self.place(ordinal);
         let at = match self.is_greedy(index) {

@@ -67,7 +67,7 @@ pub(crate) struct RunShape {
 }
 
 impl<'a, T: TrainTable + Serialize> Run<'a, T> {
-    /// Starts a run in a new folder, or resumes the one that was found.
+    /// Starts a run in a new folder, or resumes the run that was found.
     pub(crate) fn open(
         config: &'a Config<T>,
         setup: Setup,
@@ -135,8 +135,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         self.config.rollout.device.is_some()
     }
 
-    /// Declares the weights to be those of `version`, on the device that draws. On a device that also trains they
-    /// already are, if the step had an update.
+    /// Declares that the weights on the device that draws have the version `version`. On a device that also trains they
+    /// already have it, if the step had an update.
     pub(crate) async fn publish(&self, version: u64) -> Result<()> {
         match self.has_two_devices() {
             true => self.updater.publish(&self.rollout.engine, version).await,

@@ -67,7 +67,7 @@ pub(crate) fn try_rewards<T: TrainTable>(config: &Config<T>, setup: &Setup, trai
 /// Tries the rewards on tasks of the validation set before an evaluation.
 ///
 /// # Errors
-/// As those of [`probe`].
+/// As [`probe`].
 pub(crate) fn try_rewards_on<T: TrainTable>(
     config: &Config<T>,
     scorer: &Scorer,

@@ -23,7 +23,7 @@ pub(crate) struct RankWork {
 }
 
 impl RankWork {
-    /// The work of this rank since the last call of this; `groups` are those of the step.
+    /// The work of this rank since the last call of this. `groups` are the groups of the step.
     ///
     /// # Errors
     /// A reward model cannot be asked any more.

@@ -77,7 +77,7 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     }
 }
 
-/// Makes the folder of a new run, or takes the one that was found. Nothing in that folder is dropped yet.
+/// Makes the folder of a new run, or takes the folder that was found. Nothing in that folder is dropped yet.
 pub(crate) fn open_folder<T: TrainTable + Serialize>(
     config: &Config<T>,
     setup: &Setup,

@@ -136,8 +136,8 @@ impl Updater {
         self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
     }
 
-    /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is that of its rollout. With `is_last`,
-    /// the weights are then those of version `step`.
+    /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is the temperature of its rollout. With
+    /// `is_last`, the weights then have the version `step`.
     pub(crate) async fn update(
         &self,
         step: u64,
@@ -178,7 +178,7 @@ impl Updater {
         Ok(self.engine.run(work).await??)
     }
 
-    /// Copies the weights, which are those of `version`, to another device's model.
+    /// Copies the weights, which have the version `version`, to another device's model.
     pub(crate) async fn publish(&self, to: &AsyncEngine, version: u64) -> Result<()> {
         let parameters = self.engine.run(Model::parameters).await?;
         let copy = move |model: &Model| model.set_parameters(&parameters);

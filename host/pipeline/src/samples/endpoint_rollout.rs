@@ -150,8 +150,8 @@ impl<'a> EndpointRollout<'a> {
         }
     }
 
-    /// The options of a request: those of `[rollout]`, without those that the endpoint's own `options` set, and those of
-    /// the row, which win.
+    /// The options of a request: the options of `[rollout]`, except options that the endpoint's own `options` set, and
+    /// the options of the row, which win.
     fn options(&self, Question { tools, template_kwargs, .. }: &Question, seed: u64) -> Map<String, Value> {
         let table = self.table;
         let mut options = Map::new();

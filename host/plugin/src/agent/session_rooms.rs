@@ -1,5 +1,5 @@
 //! The room for the sessions of an episode. All of it is taken at once: an episode that held the memory of one plugin
-//! while it waited for that of another could wait forever.
+//! while it waited for the memory of another could wait forever.
 
 use super::component::Agent;
 use crate::call::Loaded;

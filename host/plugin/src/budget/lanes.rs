@@ -72,8 +72,8 @@ impl Lanes {
     }
 
     /// Runs a call: its first slice here, in the caller's task, and the rest in the
-    /// slow lane. `pauses` tells why the guest yields; `history` is that of its
-    /// plugin.
+    /// slow lane. `pauses` tells why the guest yields; `history` is the history of
+    /// its plugin.
     pub(crate) async fn run<F>(
         &self,
         call: F,

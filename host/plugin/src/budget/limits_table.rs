@@ -5,8 +5,8 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// `[limits]` of a run, and `limits` of one of its plugins. Absent limits are
-/// those of [`Limits::default`].
+/// `[limits]` of a run, and `limits` of one of its plugins. An absent limit has
+/// its value in [`Limits::default`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsTable {
@@ -78,7 +78,7 @@ impl LimitsTable {
         }
     }
 
-    /// These limits, with those of `others` where one is absent.
+    /// These limits. An absent limit is taken from `others`.
     pub fn over(&self, others: &Self) -> Limits {
         let default = Limits::default();
         Limits {

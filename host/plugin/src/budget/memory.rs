@@ -176,7 +176,7 @@ impl ResourceLimiter for MemoryBudget {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // In a pool, a larger maximum may be that of the slot, and not the guest's own.
+        // In a pool, a larger maximum may be the slot's maximum, and not the guest's own.
         if maximum.is_some_and(|maximum| maximum < TABLE_ELEMENTS && desired > maximum) {
             return Ok(false);
         }

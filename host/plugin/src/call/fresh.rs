@@ -61,7 +61,7 @@ where
             return CallReport::lost("the sandbox was shut down");
         };
         let traces = setup.traces(plugin);
-        // Without a snapshot, `init` runs in this instance. Until it ends, the seed is that of `init` for a snapshot.
+        // Without a snapshot, `init` runs in this instance. Until `init` ends, the seed is the same as for a snapshot.
         let seed = if plugin.no_snapshot.is_some() { INIT_SEED } else { setup.seed };
         let engine = plugin.linked.instance_pre.engine();
         let store = match store(engine, &plugin.limits, &plugin.granted, seed, &traces, reserved) {

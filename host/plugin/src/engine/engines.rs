@@ -19,7 +19,7 @@ const MAX_SLOTS: u32 = 10_000;
 const MIN_SLOTS: u32 = 64;
 /// The largest memory in a slot. A plugin with a higher limit does not use the pool.
 const SLOT_MEMORY: usize = 1 << 30;
-/// A Python component has two memories, its own and that of an adapter.
+/// A Python component has two memories: its own and an adapter's.
 const SLOT_MEMORIES: u32 = 2;
 /// A Python component with its shared libraries has about a dozen.
 const SLOT_CORE_INSTANCES: u32 = 16;

@@ -67,8 +67,9 @@ impl Folder {
     }
 }
 
-/// The host's side of `wasi:filesystem/preopens`. That of `wasmtime-wasi` opens
-/// a path anew for each context; this one returns the open folder.
+/// The host's side of `wasi:filesystem/preopens`. The implementation in
+/// `wasmtime-wasi` opens a path anew for each context; this one returns the open
+/// folder.
 pub(crate) struct Preopens<'a> {
     pub(super) folders: &'a [Folder],
     pub(super) table: &'a mut ResourceTable,

@@ -1,5 +1,5 @@
-//! The host's side of `wasi:io/poll`: that of `wasmtime-wasi`, which first tells
-//! the clock what the guest waits for.
+//! The host's side of `wasi:io/poll`. It tells the clock what the guest waits
+//! for, and then calls the implementation in `wasmtime-wasi`.
 
 use super::clock::Clock;
 use wasmtime::component::{HasData, Resource, ResourceTable};

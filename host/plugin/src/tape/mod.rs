@@ -46,8 +46,8 @@ impl Tape {
         Self::Record(Arc::new(Recorder::new(folder, rank)))
     }
 
-    /// Makes the indexes of all ranks that of rank 0, before others are recorded: a call that is repeated has its last
-    /// answers.
+    /// Moves the entries of all ranks into the index of rank 0, before new answers are recorded. So a call that is
+    /// repeated has its last answers.
     ///
     /// # Errors
     /// An index cannot be read or written.

@@ -77,8 +77,8 @@ const MOST_WIDTH: i64 = 1 << 22;
 const MOST_POSITIONS: i64 = i32::MAX as i64;
 
 impl ModelConfig {
-    /// Reads `config.json` of the model in the folder `dir`; for an adapter, that of its base, with the head that the
-    /// adapter has.
+    /// Reads `config.json` of the model in the folder `dir`. For an adapter, reads `config.json` of its base, and
+    /// replaces the head by the adapter's head.
     pub fn load(dir: &Path) -> Result<Self> {
         let folder = ModelFolder::open(dir)?;
         let path = folder.base.join(FILE);
@@ -115,7 +115,7 @@ impl ModelConfig {
     /// The same sizes with the head of a reward model, which has one label.
     ///
     /// # Errors
-    /// The sizes are those of a critic, or of a classifier with several labels.
+    /// The model is a critic, or a classifier with several labels.
     pub fn for_reward_model(self) -> Result<Self> {
         match self.head {
             Head::LanguageModel | Head::Scores { labels: 1 } => Ok(Self { head: Head::Scores { labels: 1 }, ..self }),

@@ -66,8 +66,9 @@ fn fail(index: usize, what: impl Into<String>) -> PolicyError {
     PolicyError::Device { name: format!("cuda:{index}"), what: what.into() }
 }
 
-/// Makes `device` the one that CUDA means in this thread where nothing names another: a new thread's is the first GPU,
-/// whatever its model is on. The stream that a graph is recorded on is such a thing.
+/// Makes `device` CUDA's current device in this thread: the device of everything that names no other device, such as
+/// the stream that a graph is recorded on. The current device of a new thread is the first GPU, also if its model is on
+/// another device.
 ///
 /// # Errors
 /// The device cannot be used.

@@ -11,7 +11,7 @@ use gavel_torch::transfer::send;
 use std::iter::repeat_n;
 use tch::{Device, Kind, Tensor};
 
-/// A number of each row that decodes, by its place behind those of the tokens.
+/// A number that each decoding row has. The numbers of rows come after the numbers of tokens, in this order.
 #[derive(Clone, Copy)]
 enum Line {
     Start,
@@ -37,7 +37,7 @@ pub(super) const BELOW_ONE: f64 = 1.0 - 1.0 / (1u64 << 50) as f64;
 struct Layout {
     /// Rows that decode, padding included.
     rows: i64,
-    /// All tokens: one of each of these rows, and those of prompts.
+    /// All tokens: one of each of these rows, and the tokens of prompts.
     tokens: i64,
     copies: i64,
     biases: i64,
@@ -137,7 +137,7 @@ impl StepInputs {
         Ok(self.numbers.shallow_clone().f_copy_(&other.part(0, other.after_lines())?)?)
     }
 
-    /// The tokens: `[tokens]`, those of rows that decode first.
+    /// The tokens: `[tokens]`, first the tokens of rows that decode.
     pub(super) fn ids(&self) -> Result<Tensor> {
         self.part(0, self.layout.tokens)
     }

@@ -1,7 +1,7 @@
 //! The key-value cache: keys and values of the tokens that the engine has seen, one slot for each active row.
 //!
-//! A token has a place, the same in each layer: those of a slot are neighbours. So a row's keys are a range of places,
-//! which attention reads where they are.
+//! A token has a place, the same in each layer. The places of a slot are neighbours. So a row's keys are a range of
+//! places, which attention reads where they are.
 
 use super::kept::{Kept, KeptLayers, KeptRow};
 use super::kv_cache_growth::{CHUNK, grown_room, room_for};

@@ -5,8 +5,8 @@
 //! same forward pass computes the prompts of new rows, a bounded number of tokens a step, so that a long prompt does
 //! not stop the other rows. Requests with the same prompt, such as a group, compute it once. If the cache is full, the
 //! rows that came last are put back to the waiting requests and keep the tokens that they have drawn. A turn of a
-//! conversation computes only what is new in its prompt: the keys and values of earlier turns are kept beside those of
-//! the rows under way, if there is room.
+//! conversation computes only what is new in its prompt. If there is room, the keys and values of earlier turns are
+//! kept beside the keys and values of the rows under way.
 
 mod cache_budget;
 mod graphs;
@@ -148,7 +148,7 @@ impl Engine {
         self.prefilled
     }
 
-    /// Declares that the weights are now those of `version`. If it is another one, they [have
+    /// Declares that the weights now have the version `version`. If they had another version, they [have
     /// changed](Self::weights_changed).
     pub fn set_version(&mut self, version: u64) {
         if version != std::mem::replace(&mut self.scheduler.version, version) {

@@ -5,8 +5,8 @@ use crate::error::Result;
 use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Kind, Tensor};
 
-/// Tokens whose probabilities are summed up together, so that a search adds up such sums and then the probabilities of
-/// one of them, instead of those of the whole vocabulary.
+/// How many tokens form a block, whose probabilities are summed up together. A search adds up the sums of blocks, and
+/// then the probabilities of one block, instead of the probabilities of the whole vocabulary.
 const BLOCK: i64 = 512;
 
 /// The first index, `[rows, 1]`, at which the cumulative sum of `weights`, `[rows, vocab]`, exceeds the share

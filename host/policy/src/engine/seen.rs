@@ -5,7 +5,7 @@ use crate::error::Result;
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 
-/// The tokens by slot, so that a row that comes or goes changes those of its slot alone.
+/// The tokens by slot, so that a row that comes or goes changes the tokens of its slot alone.
 #[derive(Default)]
 pub(super) struct Seen {
     /// `[slots, vocab]`, true for tokens that are there; `None` before the first penalty.
@@ -15,8 +15,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The tokens of the rows in `slots`, `[rows]`: `[rows, vocab]`. They are right for those of `rows` that have a
-    /// penalty.
+    /// The tokens of the rows in `slots`, `[rows]`: `[rows, vocab]`. They are right for rows that have a penalty.
     pub(super) fn of(&mut self, rows: &[Row], slots: &Tensor, vocab: i64) -> Result<Tensor> {
         let count = rows.iter().filter_map(|row| row.slot).max().map_or(0, |last| last + 1);
         let tokens = match self.tokens.take().filter(|_| self.rows.len() >= count) {

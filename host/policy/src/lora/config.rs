@@ -4,8 +4,8 @@ use super::module::Module;
 use crate::error::{PolicyError, Result};
 use serde::{Deserialize, Serialize};
 
-/// The adapters to train. There is no dropout: with it, the policy in training
-/// would differ from the one that wrote the responses.
+/// The adapters to train. There is no dropout: with dropout, the policy in training would differ from the policy that
+/// wrote the responses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoraConfig {

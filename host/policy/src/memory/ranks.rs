@@ -41,7 +41,7 @@ impl Footprint<'_> {
             return self.parameters() * FLOAT + passing;
         }
         let part = largest.max(self.layer_parameters());
-        // The gradient of a head that is the embedding too waits for that of the embedding.
+        // If the head is also the embedding, its gradient waits for the gradient of the embedding.
         let is_head = self.config.head.labels().is_none() && self.config.tie_word_embeddings;
         let waiting = if is_head { self.embedding() } else { 0 };
         (self.own() + part + waiting) * FLOAT + passing

@@ -52,7 +52,7 @@ impl PackedAttention {
     }
 }
 
-/// Whether attention of all rows at once gives what that of buckets gives, with gradients.
+/// Whether attention of all rows at once gives the results and gradients that attention of buckets gives.
 fn can_flash(config: &ModelConfig, kind: Kind, device: Device) -> bool {
     let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
     let is_half = matches!(kind, Kind::BFloat16 | Kind::Half);

@@ -45,7 +45,7 @@ impl Packed {
     /// follow.
     pub fn new(rows: &[PackedRow], device: Device) -> Result<Self> {
         check(rows)?;
-        // Rows that others follow come first; then rows by length, so that those of a bucket are neighbours.
+        // Rows that others follow come first; then rows by length, so that the rows of a bucket are neighbours.
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|&row| (rows[row].after.is_some(), seen(rows, row), rows[row].tokens.len()));
         let mut starts = vec![0; rows.len()];

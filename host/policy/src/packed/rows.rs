@@ -30,7 +30,7 @@ pub(super) fn check(rows: &[PackedRow]) -> Result<()> {
     Ok(())
 }
 
-/// How many tokens are before those of a row.
+/// How many tokens are before the tokens of a row.
 pub(super) fn before(rows: &[PackedRow], row: usize) -> usize {
     rows[row].after.map_or(0, |after| rows[after].tokens.len())
 }

@@ -155,7 +155,7 @@ fn values_of_a_critic_equal_those_of_transformers() {
 #[test]
 fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
     let critic = |name: &str| Model::load_critic(&folder().join(name), Kind::Float, Device::Cpu);
-    // Every layer is that of the language model, and all values are still 0.
+    // Every layer is the language model's, and all values are still 0.
     for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
         let (model, expected) = (critic(name).unwrap(), Expected::of(name));
         let plain = load(name, Kind::Float);

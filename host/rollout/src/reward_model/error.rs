@@ -8,34 +8,20 @@ use std::sync::Arc;
 
 /// Why a reward model gives no score, or cannot be used at all.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum RewardModelError {
     /// A part of the checkpoint or of the configuration does not fit the use of the model.
     #[error("{what}")]
-    Unfit {
-        /// Which part.
-        part: Part,
-        /// Why.
-        what: String,
-    },
+    Unfit { part: Part, what: String },
     /// The tokenizer or the chat template refuses a conversation.
     #[error(transparent)]
     Text(#[from] TextError),
     /// A conversation is longer than the model's positions.
     #[error("the conversation has {tokens} tokens, and the reward model reads at most {positions}")]
-    TooLong {
-        /// Its tokens.
-        tokens: usize,
-        /// The most that there may be.
-        positions: usize,
-    },
+    TooLong { tokens: usize, positions: usize },
     /// A conversation has too many bytes for the model's positions, so that it is not tokenised.
     #[error("the conversation has {bytes} bytes, and the reward model reads at most {positions} tokens")]
-    TooManyBytes {
-        /// Its bytes.
-        bytes: usize,
-        /// The most tokens that there may be.
-        positions: usize,
-    },
+    TooManyBytes { bytes: usize, positions: usize },
     /// The conversation has no tokens.
     #[error("the conversation has no tokens")]
     Empty,

@@ -64,7 +64,7 @@ pub struct RewardModelFootprint {
 
 impl RewardModel {
     /// Starts the thread of a model, with its tokenizer and chat template. It computes only when it has its turn among
-    /// `turns`, which are those of its device.
+    /// `turns`, the turns of its device.
     ///
     /// # Errors
     /// The model does not fit `config` or the tokenizer, or its chat template cannot render a conversation.

@@ -31,7 +31,7 @@ pub(super) struct ReadConversation {
     pub(super) tokens: Vec<u32>,
     /// The tokens whose values are read, from 0.
     pub(super) places: Vec<usize>,
-    /// The bytes of the steps in the last message; empty if the only value is that of the whole conversation.
+    /// The bytes of the steps in the last message; empty if the only value is the value of the whole conversation.
     pub(super) steps: Vec<Range<usize>>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The values of a conversation: those of each of its places, one after the other.
+/// The values of a conversation: the values of its first place, then the values of the next place, and so on.
 pub(super) type Values = Arc<[f64]>;
 
 pub(super) type Reply = oneshot::Sender<Result<Values, RewardModelError>>;

@@ -142,7 +142,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers whoever asked for what failed.
+    /// Sends the error to all callers that wait for these replies.
     fn fail(
         &self,
         replies: impl Iterator<Item = super::waiting::Reply>,

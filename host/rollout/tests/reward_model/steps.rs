@@ -8,7 +8,7 @@ use gavel_text::{RenderOptions, TextModel};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// A model whose values are those of tokens, with these labels.
+/// A model that gives values to tokens, with this many labels.
 fn token_classifier(labels: u32) -> Model {
     let model = model(json!({"architectures": ["Qwen2ForTokenClassification"], "num_labels": labels}));
     // A head that starts at 0 would give every token the same value.

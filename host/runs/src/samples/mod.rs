@@ -18,7 +18,7 @@ use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// The files of a folder by their step, those of a step in the order of ranks.
+/// The files with samples in a run's folder, by step. The files of a step are in the order of ranks.
 fn files(run: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
     let folder = layout::trajectories(run);
     let entries = match fs::read_dir(&folder) {

@@ -23,7 +23,7 @@ pub struct RecordedSample {
     pub step: u64,
     /// The step that trained on its group; `None` if no step did, and in older recordings.
     pub trained_step: Option<u64>,
-    /// The number of its file among those of the step that recorded it: each rank has one.
+    /// The number of its file among the files of the step that recorded it: each rank has one file.
     pub part: usize,
     /// Its first line in its file, from 1; 0 if it is not in a file.
     pub line: u64,
@@ -53,7 +53,7 @@ pub struct RecordedSample {
 
 impl RecordedSample {
     /// The seed of its plugins' random numbers; `None` if no plugin was called.
-    /// A judger has that of its group's first sample.
+    /// A judger has the seed of its group's first sample.
     pub fn seed(&self) -> Option<u64> {
         let calls = || self.plugins.values().filter_map(|evaluation| evaluation.provenance.as_ref());
         let first = calls().next()?.seed;
@@ -94,8 +94,8 @@ impl SampleReader {
         self.steps.keys().copied()
     }
 
-    /// The samples of a step: those of each rank in the order in which it drew them, rank after rank. Empty if there is
-    /// no such step.
+    /// The samples of a step, rank after rank; the samples of a rank are in the order in which it drew them. Empty if
+    /// there is no such step.
     ///
     /// # Errors
     /// One of their files cannot be read.

@@ -34,7 +34,7 @@ pub struct ChatEndpoint {
     /// The most requests in any second; no limit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<f64>,
-    /// The most tokens in any minute, those of prompts and answers together; no limit by default.
+    /// The most tokens of prompts and answers together in any minute; no limit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<NonZeroU64>,
     /// The folder through which processes of this machine share its limits.

@@ -72,7 +72,7 @@ pub(super) struct Expectation {
 }
 
 impl Expectation {
-    /// The tokens that a request will cost. `options` are those of the endpoint.
+    /// The tokens that a request will cost. `options` are the endpoint's options.
     pub(super) fn of(&self, request: &ChatRequest, options: &Map<String, Value>) -> TokenCost {
         let parts = request.messages.iter().flat_map(|message| &message.content);
         let prompt = parts

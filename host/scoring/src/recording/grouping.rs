@@ -32,8 +32,8 @@ pub enum OfSample {
 }
 
 impl Grouping {
-    /// The reward that a sample counts with in its group: its own, or that of its kind of outcome. `lowest` is its
-    /// [`SampleOutcome::lowest_reward`](gavel_data::SampleOutcome::lowest_reward).
+    /// The reward that a sample counts with in its group: its own, or the substitute for its kind of outcome. `lowest`
+    /// is its [`SampleOutcome::lowest_reward`](gavel_data::SampleOutcome::lowest_reward).
     pub fn reward(&self, own: Option<f64>, outcome: OutcomeKind, lowest: Option<f64>) -> Option<f64> {
         own.or_else(|| match self.on_outcome.get(&outcome)? {
             Substitute::Score(score) => Some(*score),

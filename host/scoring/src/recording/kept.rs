@@ -9,7 +9,7 @@ use gavel_runs::{find_component, is_component};
 use std::path::{Path, PathBuf};
 
 /// The components of a run's last steps. A file that has changed since, or is gone, is replaced by the run's own copy:
-/// not every build of a plugin gives the same bytes, and a verdict is that of the component that gave it.
+/// not every build of a plugin gives the same bytes, and a verdict belongs to the component that gave it.
 #[derive(Default)]
 pub struct KeptComponents(Option<(PathBuf, PluginSet)>);
 

@@ -13,8 +13,8 @@ pub struct Mismatch {
     pub replayed: String,
 }
 
-/// All differences but those of the clock: times, and how much of a time budget
-/// was used.
+/// All differences but the differences of the clock: times, and how much of a
+/// time budget was used.
 pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> Vec<Mismatch> {
     let mut found = Vec::new();
     let mut compare = |what, recorded: String, replayed: String| {

@@ -18,8 +18,8 @@ pub(super) struct AskedInputs {
     /// Variables of the chat template.
     #[serde(default)]
     chat_template_kwargs: Option<Map<String, Value>>,
-    /// Whether a text gets the special tokens that the tokenizer puts around texts. Those of a conversation are the
-    /// template's.
+    /// Whether a text gets the special tokens that the tokenizer puts around texts. A conversation gets its special
+    /// tokens from the template.
     add_special_tokens: Option<bool>,
     #[serde(flatten)]
     pub(super) common: Common,

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use std::path::Path;
 
-/// The names of `count` labels: those of `id2label` in the `config.json` of a checkpoint's folder, or else `LABEL_0`
-/// and so on.
+/// The names of `count` labels, from `id2label` in the `config.json` of a checkpoint's folder. A label that has no name
+/// there is called `LABEL_0` and so on.
 pub fn label_names(folder: &Path, count: usize) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Value = serde_json::from_str(&text).unwrap_or_default();

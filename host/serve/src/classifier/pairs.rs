@@ -24,7 +24,7 @@ pub(super) struct AskedScore {
     common: Common,
 }
 
-/// A request in vLLM's form, with `documents`, or in that of text-embeddings-inference, with `texts`.
+/// A request in vLLM's form, with `documents`, or in the form of text-embeddings-inference, with `texts`.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "the body must have `query` and `documents`, or `query` and `texts`")]
 pub(super) enum AskedRerank {

@@ -29,7 +29,7 @@ pub(super) enum Input {
 }
 
 impl Classifier {
-    /// The scores of all labels for each input. They are batched with those of other requests.
+    /// The scores of all labels for each input. The inputs are batched with the inputs of other requests.
     pub(super) async fn classify(&self, inputs: Vec<Input>) -> Result<Vec<Labels>, ApiError> {
         if inputs.len() > MOST_TEXTS {
             return Err(ApiError::invalid(format!("a request may have {MOST_TEXTS} texts, not {}", inputs.len())));

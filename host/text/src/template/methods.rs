@@ -1,5 +1,5 @@
 //! The methods of Python's strings and lists that templates call. All other
-//! methods are those of `minijinja-contrib`.
+//! methods come from `minijinja-contrib`.
 
 use super::budget::{charge, check_format, measure};
 use super::values::{Result, text};

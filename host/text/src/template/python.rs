@@ -9,7 +9,7 @@ use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 use std::fmt::Write as _;
 
-/// An environment like the one that transformers creates for chat templates.
+/// An environment like the environment that transformers creates for chat templates.
 pub(super) fn environment() -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     environment.set_syntax(syntax()?);

@@ -23,8 +23,8 @@ pub(super) struct Source {
 /// The templates of a checkpoint: `chat_template.jinja` with
 /// `additional_chat_templates/*.jinja`, or else `chat_template` of
 /// `tokenizer_config.json`, which is a text or a list of named texts. Of several,
-/// one is named `default`. Where `dir` has none, those of `base` are read; base
-/// models often have none at all.
+/// one is named `default`. Where `dir` has no template, the templates of `base`
+/// are read; base models often have none at all.
 pub(super) fn sources(dir: &Path, base: &Path) -> Result<Vec<Source>> {
     let mut sources = found(dir)?;
     if sources.is_empty() && base != dir {

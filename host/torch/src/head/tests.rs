@@ -29,8 +29,8 @@ fn assert_close(found: &Tensor, expected: &Tensor, tolerance: f64, what: &str) {
     }
 }
 
-/// Asserts that values and gradients are those of libtorch's operations in 64 bits, in chunks of `chunk` tokens, with
-/// numbers of `kind`.
+/// Asserts that values and gradients, in chunks of `chunk` tokens and with numbers of `kind`, agree with libtorch's
+/// operations in 64 bits.
 fn assert_like_libtorch(hidden: &Tensor, head: &Tensor, targets: &Tensor, temperature: f64, chunk: i64, kind: Kind) {
     let tolerance = match kind {
         Kind::Double => 1e-12,

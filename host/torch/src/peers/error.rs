@@ -27,23 +27,14 @@ impl std::fmt::Display for RankProcess {
 
 /// A failure to join the ranks of a run, or to compute something with them.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum PeersError {
     /// A variable of the environment that is missing or wrong.
     #[error("the variable {name} {what}\nhint: {hint}")]
-    Variable {
-        /// The variable.
-        name: &'static str,
-        /// What is wrong with it.
-        what: String,
-        /// What to do.
-        hint: &'static str,
-    },
+    Variable { name: &'static str, what: String, hint: &'static str },
     /// Another program has the port of the store.
     #[error("port {port} of this machine is taken\nhint: set MASTER_PORT to a free port, the same on all ranks")]
-    PortTaken {
-        /// The port.
-        port: u16,
-    },
+    PortTaken { port: u16 },
     /// Nothing answers at the address of the store.
     #[error(
         "rank {rank} cannot reach rank 0 at {address}: {what}\nhint: check MASTER_ADDR and MASTER_PORT, and that rank 0 runs"
@@ -53,7 +44,6 @@ pub enum PeersError {
         rank: usize,
         /// `host:port`
         address: String,
-        /// Why.
         what: String,
     },
     /// A rank that others, on other machines, would have to reach by loopback.
@@ -61,7 +51,6 @@ pub enum PeersError {
         "{process} reaches {address} by loopback, and ranks on other machines cannot reach it there\nhint: set MASTER_ADDR to an address of its machine that the others reach, such as 10.0.0.1"
     )]
     OnlyLoopback {
-        /// The rank.
         process: RankProcess,
         /// The host of the store.
         address: String,
@@ -69,7 +58,6 @@ pub enum PeersError {
     /// Ranks that were not started, or not in time.
     #[error("{} of {size} did not start within {} s", list(ranks), within.as_secs())]
     Absent {
-        /// Those that are missing.
         ranks: Vec<usize>,
         /// How many ranks the run has.
         size: usize,
@@ -78,26 +66,13 @@ pub enum PeersError {
     },
     /// Two processes with one rank.
     #[error("two processes have rank {rank}\nhint: give each process another RANK, or each run another MASTER_PORT")]
-    Twice {
-        /// The rank.
-        rank: usize,
-    },
+    Twice { rank: usize },
     /// A rank that would compute something else.
     #[error("{process} has another {what} than rank 0: {found} instead of {expected}\nhint: start all ranks alike")]
-    Differs {
-        /// The rank that differs from rank 0.
-        process: RankProcess,
-        /// What differs.
-        what: String,
-        /// What it has.
-        found: String,
-        /// What rank 0 has.
-        expected: String,
-    },
+    Differs { process: RankProcess, what: String, found: String, expected: String },
     /// A rank that ended, or that the network no longer reaches.
     #[error("{process} is gone: {what}")]
     Gone {
-        /// The rank.
         process: RankProcess,
         /// How that was noticed.
         what: String,
@@ -112,18 +87,10 @@ pub enum PeersError {
     },
     /// GPUs that NCCL does not connect.
     #[error("the GPUs of several ranks cannot be connected: {what}\nhint: train with one rank, or on the CPU")]
-    Gpus {
-        /// Why.
-        what: String,
-    },
+    Gpus { what: String },
     /// Something that a rank sent cannot be read.
     #[error("rank {rank} sent what is not {expected}")]
-    Message {
-        /// The rank.
-        rank: usize,
-        /// What was expected.
-        expected: &'static str,
-    },
+    Message { rank: usize, expected: &'static str },
     /// libtorch failed.
     #[error("libtorch: {0}")]
     Torch(String),

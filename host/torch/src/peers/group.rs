@@ -97,7 +97,8 @@ impl Running {
 }
 
 impl Group {
-    /// Connects the GPU of this rank with those of the others, which do the same. They meet at the first operation.
+    /// Connects the GPU of this rank with the GPUs of the other ranks, which do the same. They meet at the first
+    /// operation.
     pub fn join_gpus(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Self> {
         let join = cuda::function(c"gavel_cuda_group_join").map_err(|what| PeersError::Gpus { what })?;
         // SAFETY: this is its signature in the shim.
@@ -110,7 +111,7 @@ impl Group {
         Ok(Self(out))
     }
 
-    /// Connects this rank with the others, which do the same. `prefix` is that of the keys in the store.
+    /// Connects this rank with the others, which do the same. The keys in the store begin with `prefix`.
     pub fn join(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Self> {
         // The variable of torch.distributed: the network between the machines, where a machine has several.
         let interface = std::env::var("GLOO_SOCKET_IFNAME").unwrap_or_default();
@@ -147,7 +148,7 @@ impl Group {
         begun(|out| unsafe { gavel_group_reduce(self.0, tensor.as_ptr(), to as i32, out) })
     }
 
-    /// Begins to overwrite a tensor with that of the rank `from`.
+    /// Begins to overwrite a tensor with the tensor of the rank `from`.
     pub fn broadcast(&self, tensor: &Tensor, from: usize) -> Result<Running> {
         check(tensor)?;
         // SAFETY: as above.

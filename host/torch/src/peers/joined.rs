@@ -77,7 +77,7 @@ impl Joined {
         Ok(Begun { running, at })
     }
 
-    /// The connection of this rank's GPU with those of the others. The first call makes it, on all ranks together.
+    /// The connection of this rank's GPU with the other ranks' GPUs. The first call makes it, on all ranks together.
     pub fn gpus(&self, device: Device) -> Result<&Group> {
         if let Some(group) = self.gpus.get() {
             return Ok(group);

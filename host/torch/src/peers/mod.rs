@@ -90,7 +90,7 @@ impl Peers {
         self.joined.as_ref().map_or(1, |joined| joined.at.size)
     }
 
-    /// The number of this rank among those of its machine, which is that of its device.
+    /// The number of this rank among the ranks of its machine, which is also the number of its device.
     pub fn local_rank(&self) -> usize {
         self.local_rank
     }
@@ -151,7 +151,7 @@ impl Peers {
         self.joined.as_ref().map_or_else(Cost::default, |joined| joined.meter().take())
     }
 
-    /// Overwrites a tensor with that of the rank `from`, of the same shape and kind.
+    /// Overwrites a tensor with the tensor of the rank `from`, of the same shape and kind.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).

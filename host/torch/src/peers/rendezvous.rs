@@ -10,7 +10,7 @@ pub struct Rendezvous {
     pub rank: usize,
     /// How many processes there are.
     pub size: usize,
-    /// The number of this process among those of its machine, from 0: that of its device.
+    /// The number of this process among the processes of its machine, from 0. Its device has the same number.
     pub local_rank: usize,
     /// The address of the store, where rank 0 runs.
     pub address: String,

@@ -90,7 +90,7 @@ impl Store {
         }
     }
 
-    /// A connection to the store. `timeout` is that of the connection and of waiting for a key.
+    /// A connection to the store. `timeout` limits connecting, and waiting for a key.
     pub fn connect(host: &str, port: u16, serves: bool, timeout: Duration) -> Result<Self> {
         let (host, mut out) = (c_text(host), std::ptr::null_mut());
         // SAFETY: the text and the result outlive the call.

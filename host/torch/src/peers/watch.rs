@@ -1,5 +1,5 @@
 //! Which ranks are alive. Gloo only reports that a neighbour's connection closed, and nothing at all where the network
-//! was cut. So each rank counts up a number in the store, and looks at those of the others.
+//! was cut. So each rank counts up a number in the store, and looks at the numbers of the others.
 
 use super::error::{PeersError, RankProcess, Result};
 use super::rendezvous::Rendezvous;

@@ -36,7 +36,7 @@ pub(super) fn returns(trajectory: &ScoredTrajectory, reward: f64, discount: Disc
 
 fn of_trajectory(trajectory: &ScoredTrajectory, reward: f64, Discount { gamma, lam }: Discount) -> Vec<f64> {
     let mut advantages = vec![0.0; trajectory.loss_mask.len()];
-    // The reward is that of the last learned token.
+    // The reward belongs to the last learned token.
     let (mut ahead, mut next, mut later) = (reward, 0.0, 0.0);
     for at in (0..advantages.len()).rev().filter(|&at| trajectory.loss_mask[at]) {
         let own = ahead - trajectory.penalties.get(at).copied().unwrap_or(0.0);

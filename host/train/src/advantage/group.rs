@@ -60,7 +60,7 @@ impl ScoredTrajectory {
     }
 
     /// The return at each response token that is learned from, and 0 at others: the sum of the rewards from there on,
-    /// each discounted by `gamma` for each learned token before it. `reward` is that of the last learned token.
+    /// each discounted by `gamma` for each learned token before it. `reward` belongs to the last learned token.
     pub(super) fn returns(&self, reward: f64, gamma: f64) -> Vec<f64> {
         let mut returns = vec![0.0; self.loss_mask.len()];
         let mut later = None;

@@ -84,7 +84,7 @@ estimators! {
 }
 
 impl Estimator {
-    /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
+    /// Whether a lone sample has no advantage.
     pub fn compares(self) -> bool {
         !matches!(self, Self::ReinforcePlusPlus | Self::Remax | Self::Gae | Self::Distillation)
     }
@@ -132,7 +132,7 @@ pub struct AdvantageConfig {
 }
 
 impl AdvantageConfig {
-    /// Whether a sample is compared with others of its group, so that a sample alone teaches nothing.
+    /// Whether a lone sample has no advantage.
     pub fn compares(&self) -> bool {
         self.estimator.compares() && self.threshold.is_none()
     }
@@ -173,7 +173,7 @@ impl AdvantageConfig {
     }
 
     /// The advantages of a batch's groups: one for each sample, in order. `running` has the rewards of the run so far,
-    /// with those of this batch.
+    /// including the rewards of this batch.
     pub fn estimate(&self, groups: &[ScoredGroup], running: &RewardStatistics) -> Vec<Vec<Advantage>> {
         let divisors = || self.scale.unwrap_or(Scale::Group).divisors(groups, running);
         let by_sample = match self.estimator {

@@ -32,7 +32,7 @@ impl Advantage {
         }
     }
 
-    /// The advantage of each of its trajectories: the mean over those of its tokens that are learned from.
+    /// The advantage of each of its trajectories: the mean over the trajectory's learned tokens.
     pub fn means(&self, trajectories: &[ScoredTrajectory]) -> Vec<f64> {
         match self {
             Self::Sample(advantage) => vec![*advantage; trajectories.len()],

@@ -60,7 +60,7 @@ fn grpo_divides_by_the_deviation() {
 fn estimators_that_only_shift_the_rewards_of_a_group() {
     let rewards = [0.0, 1.0, 0.0, 0.0];
     assert_close(&estimate(config(Estimator::DrGrpo), &rewards), &[-0.25, 0.75, -0.25, -0.25]);
-    // The others of the second have the mean 0, those of the first ⅓.
+    // The samples other than the second have the mean 0, and the samples other than the first the mean ⅓.
     let third = 1.0 / 3.0;
     assert_close(&estimate(config(Estimator::Rloo), &rewards), &[-third, 1.0, -third, -third]);
     // Three of the six rewards are not 0.

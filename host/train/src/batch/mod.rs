@@ -19,12 +19,10 @@ pub use shares::shares;
 use crate::error::Result;
 use gavel_policy::Model;
 
-/// Packs the rows with something to learn from into micro-batches of at most
-/// `max_tokens` tokens; a longer row gets a micro-batch by itself. Rows with
-/// the same prompt stay together if they fit, and rows of similar length come
-/// together. Rows that share a computed prompt still have separate keys and
-/// values of it; those of all rows are at most four times `max_tokens`. The
-/// order depends only on prompts and lengths.
+/// Packs the rows with something to learn from into micro-batches of at most `max_tokens` tokens; a longer row gets a
+/// micro-batch by itself. Rows with the same prompt stay together if they fit, and rows of similar length come
+/// together. Rows that share a computed prompt still have separate keys and values of it. The keys and values of all
+/// rows are at most four times `max_tokens`. The order depends only on prompts and lengths.
 pub(crate) fn micro_batches(sequences: &[Sequence], max_tokens: usize, model: &Model) -> Result<Vec<MicroBatch>> {
     for (index, sequence) in sequences.iter().enumerate() {
         sequence.check(index, model.config().vocab_size)?;

@@ -52,7 +52,7 @@ impl PaddedBatch {
         self.rows.iter().zip(&self.is_padding).filter(|(_, is_padding)| !**is_padding).map(|(row, _)| row)
     }
 
-    /// How many tokens the rows have, with those of the padding, for throughput.
+    /// How many tokens the rows have, including the tokens of the padding, for throughput.
     pub fn tokens(&self) -> usize {
         self.rows.iter().map(|row| row.prompt.len() + row.response.len()).sum()
     }

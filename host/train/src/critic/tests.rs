@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::{BARE, experiences, last_gradients, tiny, tiny_critic};
 
-/// Rows with values around those of the critic, so that the clip counts for some, and returns on both sides.
+/// Rows with values around the critic's values, so that the clip counts for some, and with returns on both sides.
 fn rows(critic: &Model) -> Vec<Experience> {
     let mut rows = experiences(&tiny(1), 1.0);
     let values = Trainer::new(critic, BARE, 1000).unwrap().values(critic, &rows).unwrap();

@@ -66,7 +66,7 @@ pub(crate) fn objective(policy: &TokenLogprobs, targets: &Targets, config: &Loss
     for (name, values) in &statistics {
         sums.add(name, Reduction::TokenMean, values)?;
     }
-    // Only rounding, as long as the policy is the one that wrote the responses.
+    // Only rounding, as long as this policy wrote the responses.
     let mismatch = now.f_sub(&targets.rollout)?.f_abs()?;
     sums.add("logprob_mismatch", Reduction::TokenMean, &mismatch)?;
     sums.add("logprob_mismatch_max", Reduction::TokenMax, &mismatch)?;

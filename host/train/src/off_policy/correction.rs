@@ -154,7 +154,7 @@ fn mean_weight(of: RolloutIs, rows: &[Ratios], truncated: &[Vec<f64>]) -> f64 {
     if mean > LEAST_MEAN { mean } else { 1.0 }
 }
 
-/// How far the proximal policy is from the one that drew the tokens, with verl's names: two estimates of
+/// How far the proximal policy is from the policy that drew the tokens, with verl's names: two estimates of
 /// KL(behaviour ‖ proximal), and χ²(proximal ‖ behaviour) of tokens and of trajectories.
 fn mismatch(rows: &[Ratios], tokens: usize) -> [(&'static str, f64); 4] {
     let mean =

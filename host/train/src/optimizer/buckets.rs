@@ -36,7 +36,7 @@ pub(super) fn begin_alike(parameters: &[Tensor], peers: &Peers) -> Result<()> {
     buckets(several, BUCKET_BYTES).into_iter().try_for_each(|bucket| send(peers, &several[bucket], 0))
 }
 
-/// Overwrites tensors of one kind and device, at least one, with those of the rank `from`.
+/// Overwrites tensors of one kind and device, at least one, with the tensors of the rank `from`.
 pub(super) fn send(peers: &Peers, tensors: &[Tensor], from: usize) -> Result<()> {
     let _guard = tch::no_grad_guard();
     let flat = tensors.iter().map(|tensor| tensor.f_flatten(0, -1)).collect::<std::result::Result<Vec<_>, _>>()?;

@@ -37,8 +37,8 @@ impl AdamW {
         }
     }
 
-    /// Does what a moment of a backward pass needs or allows. Whole parameters are summed in that of the last
-    /// micro-batch.
+    /// Does what a moment of a backward pass needs or allows. Whole parameters are summed in the backward pass of the
+    /// last micro-batch.
     pub(crate) fn backward(&mut self, moment: Moment, is_last: bool) -> Result<()> {
         match moment {
             Moment::Before(Stage::Layer(_)) => self.exchange(),
@@ -115,7 +115,7 @@ impl AdamW {
             }
             Exchange::Sum(stage) => {
                 self.begin_sums(stage)?;
-                // Now: gradients of another layer would come beside those of this one.
+                // Now: gradients of another layer would come beside the gradients of this layer.
                 self.sums.wait()?;
                 self.free_layers()?;
             }
@@ -139,7 +139,7 @@ impl AdamW {
         self.send(&parameters)
     }
 
-    /// Gives all ranks the weights of all layers, and then those of the other parts of the model.
+    /// Gives all ranks the weights of all layers, and then the weights of the other parts of the model.
     pub(super) fn gather_all(&mut self) -> Result<()> {
         let in_layers = self.layers.as_ref().map(|layers| layers.parameters.clone()).unwrap_or_default();
         (0..in_layers.len()).try_for_each(|layer| self.gather_layer(layer))?;

@@ -103,8 +103,8 @@ impl AdamW {
         Self::of_ranks(parameters, config, Peers::alone(), Parameters::Whole)
     }
 
-    /// The same of several ranks, which all call it: the parameters become those of rank 0, and this rank has the state of
-    /// those that it owns alone.
+    /// Like [`new`](Self::new), for several ranks, which all call it. The parameters become the parameters of rank 0.
+    /// This rank has the optimiser's state of its own parameters alone.
     ///
     /// # Errors
     /// As [`new`](Self::new), or a rank is gone.

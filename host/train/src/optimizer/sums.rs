@@ -25,8 +25,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// The sums of parameters with these names and owners, in buckets of about `bytes` bytes, `by_layer` with those of one
-    /// part of the model in each.
+    /// The sums of parameters with these names and owners, in buckets of about `bytes` bytes. With `by_layer`, a bucket
+    /// has parameters of one part of the model alone.
     pub fn new(names: &[String], parameters: &[Tensor], owners: &[usize], bytes: usize, by_layer: bool) -> Self {
         let mut order: Vec<usize> = (0..parameters.len()).collect();
         order.sort_by_key(|&at| (owners[at], Stage::of(&names[at])));

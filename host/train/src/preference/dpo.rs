@@ -101,7 +101,7 @@ impl Trainer {
     /// The same numbers for held-out pairs, from which nothing is learned.
     ///
     /// # Errors
-    /// As those of [`dpo_step`](Self::dpo_step).
+    /// As [`dpo_step`](Self::dpo_step).
     pub fn dpo_stats(
         &self,
         model: &Model,

@@ -92,7 +92,7 @@ impl Trainer {
     /// The same numbers for held-out pairs, from which nothing is learned.
     ///
     /// # Errors
-    /// As those of [`reward_model_step`](Self::reward_model_step).
+    /// As [`reward_model_step`](Self::reward_model_step).
     pub fn reward_model_stats(
         &self,
         model: &Model,

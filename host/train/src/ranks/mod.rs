@@ -23,7 +23,7 @@ pub(crate) fn gather_results<T, M: Message>(
     let mut bytes = Vec::new();
     message.write(&mut bytes);
     let all = peers.gather(&bytes);
-    // The own error, rather than that of another rank.
+    // The own error, rather than the error of another rank.
     let (own, all) = (own?, all?);
     let read = |(rank, bytes): (usize, Vec<u8>)| match Message::read(&mut bytes.as_slice()) {
         Some(Ok(told)) => Ok(told),

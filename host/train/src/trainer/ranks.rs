@@ -9,8 +9,8 @@ use crate::ranks::{Message, gather_results, joined};
 use crate::statistics::{ChunkSums, Statistics, Sums};
 
 impl Trainer {
-    /// The own value, and for the items of all ranks as one list a value each, of which only the own are returned.
-    /// `items` gives those of this rank and `of_all` the values, with something else about all.
+    /// The own value, and a value for each item of this rank. `items` gives the items of this rank. `of_all` gets the
+    /// items of all ranks as one list; it gives a value for each, and something else about all of them.
     pub(crate) fn over_all<T, I: Message, V, S>(
         &self,
         own: Result<T>,

@@ -75,9 +75,9 @@ pub struct Reuse {
     pub calls: NonZeroU32,
     /// The latency of single calls, one after another.
     pub latency_us: Distribution,
-    /// The speed of the mean call as a factor of that in a fresh instance.
+    /// The speed of the mean call, divided by its speed in a fresh instance.
     pub factor: f64,
-    /// Whether every verdict equals that of a fresh instance.
+    /// Whether every verdict equals the verdict of a fresh instance.
     pub same_verdicts: bool,
 }
 

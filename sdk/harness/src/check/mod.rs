@@ -33,8 +33,8 @@ use trial::Trial;
 const MUTATED: usize = 25;
 
 /// Checks the plugin of `spec` over `data`, each row or session with its own
-/// parameters or those of `spec`. `chat` has the replies of the endpoints that
-/// it is granted.
+/// parameters or the parameters of `spec`. `chat` has the replies of the
+/// endpoints that it is granted.
 ///
 /// # Errors
 /// The plugin does not load, or has no function for this data.

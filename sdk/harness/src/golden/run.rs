@@ -60,9 +60,9 @@ pub enum Came {
 }
 
 /// Runs cases one after another, so that each usage belongs to one case. The
-/// plugin is `spec`; the parameters of a case, if it has any, replace those of
-/// `spec`. The endpoints of `chat` give their replies in order, restarting in
-/// each case, unless the case has its own replies.
+/// plugin is `spec`; the parameters of a case, if it has any, replace the
+/// parameters of `spec`. The endpoints of `chat` give their replies in order,
+/// restarting in each case, unless the case has its own replies.
 ///
 /// # Errors
 /// The plugin does not load or does not score, or a case has replies of an

@@ -1,4 +1,4 @@
-//! A session of a tool, like that of a trajectory.
+//! A session of a tool, like a trajectory's session.
 
 use super::call::FunctionCall;
 use crate::error::HarnessError;

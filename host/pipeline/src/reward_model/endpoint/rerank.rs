@@ -48,7 +48,7 @@ impl Rerank {
         Self { model, waiting: Mutex::default() }
     }
 
-    /// Asks for the score of a conversation together with those of the same prompt that wait.
+    /// Asks for the score of a conversation, together with the waiting conversations that have the same prompt.
     pub(super) async fn score(
         self: &Arc<Self>,
         asker: &Arc<Asker>,

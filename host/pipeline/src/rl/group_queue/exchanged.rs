@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 impl GroupQueue {
-    /// Whether any rank may have responses under way: whoever asks gets the same answer on all ranks.
+    /// Whether any rank may have responses under way. The answer is the same on all ranks.
     pub(crate) fn is_drawing_anywhere(&self) -> bool {
         if self.share.ranks.are_several() { self.share.is_drawing } else { self.is_drawing() }
     }

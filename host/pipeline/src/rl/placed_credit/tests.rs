@@ -58,7 +58,7 @@ impl Dice {
 struct Said {
     trajectory: usize,
     message: u32,
-    /// Its first token among those of the response.
+    /// Its first token among the tokens of the response.
     tokens: usize,
     /// Its first byte in the turn, and in the message's text.
     written: usize,

@@ -62,8 +62,8 @@ fn of_user() -> Option<PathBuf> {
 }
 
 impl Cache {
-    /// Opens the user's cache: `$GAVEL_CACHE_DIR/components`, else that of
-    /// `gavel` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// Opens the user's cache: `$GAVEL_CACHE_DIR/components`, else
+    /// `gavel/components` in `$XDG_CACHE_HOME` or `~/.cache`.
     pub(crate) fn of_user() -> Self {
         match of_user() {
             Some(folder) => Self::open(&folder),

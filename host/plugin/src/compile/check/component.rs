@@ -14,7 +14,7 @@ pub(super) const MAX_EXPANDED: u64 = 500_000;
 /// A component that is being read.
 #[derive(Default)]
 pub(super) struct Component {
-    /// Definitions, with those of every instance in it.
+    /// Definitions, including the definitions of every instance in it.
     expanded: u64,
     /// The cost of instantiating each component that it knows; `None` if that
     /// is unknown.

@@ -2,25 +2,14 @@
 
 /// Why a component is not compiled: it could use up the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum TooCostly {
     /// The file is larger than is allowed.
     #[error("it has {found} bytes, more than the {allowed} allowed")]
-    Size {
-        /// Its bytes.
-        found: usize,
-        /// The limit.
-        allowed: usize,
-    },
+    Size { found: usize, allowed: usize },
     /// It has too much of something that the compiler would multiply.
     #[error("{what}: {found}, more than the {allowed} allowed")]
-    Count {
-        /// What there is too much of.
-        what: &'static str,
-        /// The count.
-        found: u64,
-        /// The limit.
-        allowed: u64,
-    },
+    Count { what: &'static str, found: u64, allowed: u64 },
     /// It is not valid, so its cost is unknown.
     #[error("{0}")]
     Invalid(String),

@@ -1,4 +1,5 @@
-//! Steps of several ranks against those of one process. Each test starts ranks, processes of this test's executable.
+//! Steps of several ranks against the steps of one process. Each test starts ranks, which are processes of this test's
+//! executable.
 
 use super::*;
 use crate::optimizer::tests::{held, spanned, stored, with_gradient};
@@ -18,7 +19,7 @@ use tch::Kind;
 /// The variable that says what a rank does.
 const CASE: &str = "GAVEL_TEST_CASE";
 
-/// How far a number may be from that of one process, relative to the largest.
+/// How far a number may be from the number of one process, relative to the largest number.
 const ROUNDING: f64 = 1e-11;
 
 fn run(case: &str, size: usize) {
@@ -154,7 +155,7 @@ fn assert_same_to(rounding: f64, what: &str, found: &UpdateStats, expected: &Upd
     }
 }
 
-/// Asserts that the gradients whose moments this rank has are those of one process.
+/// Asserts that the gradients whose moments this rank has equal the gradients of one process.
 fn assert_gradients(what: &str, model: &Model, found: &Trainer, expected: &Trainer) {
     let expected = last_gradients(model, expected);
     let largest = expected.iter().flat_map(|(_, values)| values).fold(0.0, |most: f64, value| most.max(value.abs()));
@@ -314,7 +315,7 @@ fn runs(peers: &Peers) {
     let kinds = [Kind::Double, Kind::Float, Kind::BFloat16];
     let cases = kinds.into_iter().flat_map(|kind| [Parameters::Whole, Parameters::ByLayer].map(|held| (kind, held)));
     for (kind, held) in cases {
-        // Other ranks begin with other weights, until they get those of rank 0.
+        // Other ranks begin with other weights, until they get the weights of rank 0.
         let model = |seed: u64| tiny(seed).to_kind(kind).unwrap();
         let trainer = |model: &Model, peers: Peers| {
             Trainer::with_peers(model, OptimizerConfig::default(), 24, peers, held).unwrap()
@@ -438,7 +439,7 @@ fn errors_of(peers: &Peers, mut trainer: Trainer, model: &Model, own: &[Experien
     two_updates(&mut trainer, model, own);
 }
 
-/// Two updates with layers in parts are those of one process, also where ranks have no rows.
+/// Two updates with layers in parts are equal to the updates of one process, also where ranks have no rows.
 fn steps_by_layer(peers: &Peers) {
     // Steps that are smooth in the gradient: rounding must not decide their direction.
     let smooth = OptimizerConfig { eps: 1.0, ..BARE };
@@ -526,8 +527,8 @@ fn parts_of_layers(peers: &Peers) {
         let of_ranks = peers.gather(&own.to_le_bytes()).unwrap();
         let sum: usize = of_ranks.iter().map(|own| usize::from_le_bytes(own.as_slice().try_into().unwrap())).sum();
         assert_eq!(sum, of_all_layers);
-        // Of a part that is not its own it has gradients only while that computes, and those of the embedding, which is
-        // the head too.
+        // A rank has gradients of a part that is not its own only while the part computes. The exception is the
+        // embedding, which is the head too.
         let owned = with_gradient(&trainer.optimizer);
         for (stage, name) in gradients {
             let may_be = owned.contains(&name) || [stage, Stage::Embedding].contains(&Stage::of(&name));
@@ -600,7 +601,7 @@ fn memory(peers: &Peers) {
             let predicted = [footprint.weights_in_update(), footprint.optimizer(), footprint.gradients()];
             let what = format!("{kind:?}, {shared:?}: {measured:?}, predicted {predicted:?}");
             println!("tied {tie_word_embeddings}, {what}");
-            // Beside the gradients that are there: those of the largest matrix as they are computed or sent.
+            // Beside the gradients that are there: the gradients of the largest matrix as they are computed or sent.
             let passing = 4.0 * 64.0 * 320.0;
             for (measured, (predicted, more)) in measured.iter().zip(predicted.into_iter().zip([0.0, 0.0, passing])) {
                 let predicted = predicted as f64;

@@ -244,7 +244,7 @@ fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, E
 }
 
 /// The part of a failure that the user needs: the SDK's message if a function
-/// is missing, else Python's traceback without that of componentize-py.
+/// is missing, else Python's traceback without componentize-py's traceback.
 fn own_words(error: Error, name: &str) -> Error {
     let Error::Failed { what, said } = error else { return error };
     let inner = said.split_once("AssertionError: ").map_or(&*said, |(_, inner)| inner);
