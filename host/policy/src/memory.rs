@@ -7,13 +7,6 @@
 //!
 //! [`Model::hidden_packed`]: crate::Model::hidden_packed
 
-mod beside_tensors;
-mod ranks;
-mod shared_by;
-
-pub use beside_tensors::BesideTensors;
-pub use shared_by::{SharedBy, owners};
-
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::lora::{LoraConfig, Module};
@@ -30,12 +23,23 @@ pub fn kv_bytes_per_layer(config: &ModelConfig, kind: Kind) -> u64 {
 /// The memory that a model takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Footprint<'a> {
-    config: &'a ModelConfig,
-    kind: Kind,
-    device: Device,
+    /// Its sizes.
+    pub config: &'a ModelConfig,
+    /// The kind of its weights.
+    pub kind: Kind,
+    /// Where it is.
+    pub device: Device,
     /// The parameters of its adapters, in 32 bits, if only these are trained.
-    adapters: Option<u64>,
-    ranks: SharedBy,
+    pub adapters: Option<u64>,
+}
+
+/// A parameter of the model.
+#[derive(Debug, Clone, Copy)]
+pub struct ParameterSize {
+    /// How many numbers it has.
+    pub numbers: u64,
+    /// Whether it is in a layer.
+    pub is_of_layer: bool,
 }
 
 /// The tokens of a forward pass.
@@ -61,7 +65,7 @@ impl<'a> Footprint<'a> {
     /// The footprint of the model of these sizes, with weights of `kind`, on
     /// `device`.
     pub fn new(config: &'a ModelConfig, kind: Kind, device: Device) -> Self {
-        Self { config, kind, device, adapters: None, ranks: SharedBy::ALONE }
+        Self { config, kind, device, adapters: None }
     }
 
     /// The same model with adapters of `adapters` parameters; only these are
@@ -85,41 +89,41 @@ impl<'a> Footprint<'a> {
 
     /// How many weights there are.
     pub fn parameters(&self) -> u64 {
-        let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
+        self.tensors().iter().map(|tensor| tensor.numbers).sum()
+    }
+
+    /// All parameters in the order of an optimiser: first the matrices, then norms and biases.
+    pub fn tensors(&self) -> Vec<ParameterSize> {
+        let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
         let (q, kv, head) = (size(self.config.query_width()), size(self.config.kv_width()), size(self.config.head_dim));
         let architecture = self.config.architecture;
-        let biases = if architecture.has_qkv_bias() { q + 2 * kv } else { 0 };
-        let head_norms = if architecture.has_qk_norm() { 2 * head } else { 0 };
-        let layer = (q + 2 * kv) * h + biases + head_norms + q * h + 3 * h * i + 2 * h;
-        let output = match self.config.head.labels() {
-            Some(labels) => size(labels) * h,
-            None if self.config.tie_word_embeddings => 0,
-            None => v * h,
+        let of_layers = |sizes: Vec<u64>| {
+            let all = (0..self.layers()).flat_map(move |_| sizes.clone());
+            all.map(|numbers| ParameterSize { numbers, is_of_layer: true })
         };
-        v * h + self.layers() * layer + h + output
+        let outside = |numbers: u64| ParameterSize { numbers, is_of_layer: false };
+        let output = match self.config.head.labels() {
+            Some(labels) => Some(size(labels) * h),
+            None => (!self.config.tie_word_embeddings).then(|| self.embedding()),
+        };
+        let biases = if architecture.has_qkv_bias() { vec![q + 2 * kv] } else { vec![] };
+        let head_norms = if architecture.has_qk_norm() { vec![head, head] } else { vec![] };
+        let mut all = vec![outside(self.embedding())];
+        all.extend(of_layers(vec![(q + 2 * kv) * h, q * h, 2 * i * h, i * h]));
+        all.extend(output.map(outside));
+        all.extend(of_layers([vec![h], biases, head_norms, vec![h]].concat()));
+        all.push(outside(h));
+        all
+    }
+
+    /// The numbers of the embedding.
+    pub fn embedding(&self) -> u64 {
+        size(self.config.vocab_size) * size(self.config.hidden_size)
     }
 
     /// The weights, and adapters beside them.
     pub fn weights(&self) -> u64 {
         self.parameters() * self.bytes() + self.adapters.unwrap_or(0) * FLOAT
-    }
-
-    /// AdamW: two moments in 32 bits for each trained parameter, and a master
-    /// copy if the parameter has 16 bits. Several ranks share them.
-    pub fn optimizer(&self) -> u64 {
-        let has_masters = self.adapters.is_none() && self.is_half();
-        self.own() * FLOAT * if has_masters { 3 } else { 2 }
-    }
-
-    /// The gradients, which are summed in 32 bits, and the gradient of the
-    /// largest matrix once more, as it exists before it is added.
-    pub fn gradients(&self) -> u64 {
-        let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
-        match self.adapters {
-            Some(adapters) => adapters * FLOAT,
-            None if self.ranks.ranks > 1 => self.gradients_of_ranks(),
-            None => self.parameters() * FLOAT + h * v.max(2 * i) * self.bytes(),
-        }
     }
 
     /// Keys and values of one token in all layers.
@@ -219,15 +223,18 @@ impl<'a> Footprint<'a> {
         self.device == Device::Cpu && self.kind == Kind::Float
     }
 
-    fn layers(&self) -> u64 {
+    /// How many layers there are.
+    pub fn layers(&self) -> u64 {
         size(self.config.num_hidden_layers)
     }
 
-    fn bytes(&self) -> u64 {
+    /// The bytes of a weight.
+    pub fn bytes(&self) -> u64 {
         self.kind.elt_size_in_bytes() as u64
     }
 
-    fn is_half(&self) -> bool {
+    /// Whether weights have 16 bits.
+    pub fn is_half(&self) -> bool {
         matches!(self.kind, Kind::BFloat16 | Kind::Half)
     }
 }
@@ -265,7 +272,6 @@ mod tests {
             let footprint = Footprint::new(&config, Kind::BFloat16, Device::Cpu);
             assert_eq!(footprint.parameters(), there as u64, "{more}");
             assert_eq!(footprint.weights(), 2 * there as u64);
-            assert_eq!(footprint.optimizer(), 12 * there as u64);
         }
     }
 
@@ -279,7 +285,6 @@ mod tests {
             let there: usize = model.parameters().iter().map(|(_, weight)| weight.numel()).sum();
             let footprint = Footprint::new(&config, Kind::Float, Device::Cpu);
             assert_eq!(footprint.adapters(&lora), there as u64);
-            assert_eq!(footprint.with_adapters(there as u64).optimizer(), 8 * there as u64);
         }
     }
 

@@ -16,6 +16,7 @@ pub mod experience;
 pub mod kl;
 pub mod logprobs;
 pub mod loss;
+pub mod memory;
 pub mod off_policy;
 pub mod optimizer;
 #[cfg(test)]
@@ -33,7 +34,7 @@ pub use advantage::{
     Advantage, AdvantageConfig, Estimator, RewardPart, RewardStatistics, Scale, ScoredGroup, ScoredSample,
     ScoredTrajectory,
 };
-pub use batch::{LongestRows, PaddedBatch, shares, tokens_per_chunk};
+pub use batch::{LongestRows, PaddedBatch, shares};
 pub use config::ConfigError;
 pub use critic::{ValueLossConfig, explained_variance};
 pub use error::{StateError, TrainError};

@@ -4,7 +4,7 @@ use anyhow::Result;
 use gavel_policy::engine::kv_cache_growth::final_room;
 use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{EngineConfig, Model, device};
-use gavel_train::tokens_per_chunk;
+use gavel_train::memory::TrainingFootprint;
 use serde::Serialize;
 
 /// The most memory that a measurement took, in bytes.
@@ -48,10 +48,9 @@ pub fn rollout(model: &Model, batch: usize, prompt: usize, tokens: usize, comput
 /// of logits and gradients inside a layer.
 pub fn update(model: &Model, tokens: u64, checkpointing: bool) -> u64 {
     let (footprint, shape) = (footprint(model), PassShape::unshared(tokens));
-    let chunk = tokens.min(tokens_per_chunk(model.config(), model.device()) as u64);
-    let kept = footprint.weights() + footprint.optimizer() + footprint.gradients();
-    let backward = footprint.logits(chunk).max(footprint.layer_backward(shape));
-    kept + footprint.activations(shape, checkpointing) + backward
+    let training = TrainingFootprint::alone(footprint);
+    let kept = footprint.weights() + training.optimizer() + training.gradients();
+    kept + footprint.activations(shape, checkpointing) + training.backward(shape, tokens)
 }
 
 /// The prompt tokens that an engine computes at once, of `tokens`.

@@ -1,5 +1,6 @@
 //! The settings and sizes that decide how much memory a run takes, and the prediction from them.
 
+use super::beside_tensors::BesideTensors;
 use super::prediction::{Part, Prediction};
 use crate::error::{PipelineError, Result};
 use crate::rows::Prompt;
@@ -8,11 +9,12 @@ use bytesize::ByteSize;
 use gavel_config::{Config, ModelTable};
 use gavel_policy::device;
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
-use gavel_policy::memory::{BesideTensors, Footprint, PassShape, SharedBy};
+use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
 use gavel_rollout::RewardModelFootprint;
 use gavel_torch::head::TOKENS_AT_A_TIME;
-use gavel_train::{LongestRows, tokens_per_chunk};
+use gavel_train::LongestRows;
+use gavel_train::memory::{SharedBy, TrainingFootprint};
 
 /// The settings and sizes that decide how much memory a run takes.
 #[derive(Debug, Clone)]
@@ -94,16 +96,16 @@ fn part(what: impl Into<String>, bytes: u64) -> Part {
 }
 
 /// What a model whose layers are shared by ranks has on its device between its updates.
-fn between_updates(model: Footprint<'_>, of: &str) -> Vec<Part> {
-    let whole = model.is_by_layer().then(|| part(format!("weights{of}"), model.weights()));
+fn between_updates(trained: TrainingFootprint<'_>, of: &str) -> Vec<Part> {
+    let whole = trained.is_by_layer().then(|| part(format!("weights{of}"), trained.model.weights()));
     whole.into_iter().collect()
 }
 
 /// The same in its updates, without gradients.
-fn in_update(model: Footprint<'_>, of: &str) -> Vec<Part> {
+fn in_update(trained: TrainingFootprint<'_>, of: &str) -> Vec<Part> {
     let what = format!("weights{of}: outside of layers, a rank's share of the layers, and a layer");
-    let share = model.is_by_layer().then(|| part(what, model.weights_in_update()));
-    let state = model.optimizer_waits().then(|| part(format!("optimiser{of}"), model.optimizer()));
+    let share = trained.is_by_layer().then(|| part(what, trained.weights_in_update()));
+    let state = trained.optimizer_waits().then(|| part(format!("optimiser{of}"), trained.optimizer()));
     share.into_iter().chain(state).collect()
 }
 
@@ -155,7 +157,7 @@ impl<'a> Plan<'a> {
     /// Refuses a budget in which the longest response would have no room.
     fn check_cache(&self) -> Result<()> {
         let Rollout { rows, prompt, response, .. } = self.rollout;
-        let needs = room_for((prompt + response) as usize) as u64 * self.footprint().cache_per_token();
+        let needs = room_for((prompt + response) as usize) as u64 * self.model().cache_per_token();
         match self.cache_memory {
             Some(budget) if rows > 0 && budget < needs => Err(PipelineError::Stopped(format!(
                 "rollout.cache_memory {} has no room for the longest prompt, {prompt} tokens, with a response of {response}\nhint: give at least {}MiB",
@@ -192,10 +194,10 @@ impl<'a> Plan<'a> {
 
     /// What is there all the time.
     fn kept(&self) -> Vec<Part> {
-        let footprint = self.footprint();
+        let (model, trained) = (self.model(), self.trained());
         let mut kept = Vec::new();
-        if !footprint.is_by_layer() {
-            kept.push(part("weights", footprint.weights()));
+        if !trained.is_by_layer() {
+            kept.push(part("weights", model.weights()));
         }
         match &self.other_reference {
             Some(sizes) => {
@@ -204,20 +206,20 @@ impl<'a> Plan<'a> {
             }
             // With adapters, the reference shares the policy's weights.
             None if self.has_reference && self.adapters.is_none() => {
-                kept.push(part("reference", footprint.weights()));
+                kept.push(part("reference", model.weights()));
             }
             None => {}
         }
         if self.keeps_before_step {
             // A copy of the parameters that have a gradient.
-            kept.push(part("policy before the step", footprint.shared_by(SharedBy::ALONE).gradients()));
+            kept.push(part("policy before the step", TrainingFootprint::alone(model).gradients()));
         }
-        if !footprint.optimizer_waits() {
-            kept.push(part("optimiser", footprint.optimizer()));
+        if !trained.optimizer_waits() {
+            kept.push(part("optimiser", trained.optimizer()));
         }
-        if let Some(critic) = self.critic_footprint() {
+        if let Some(critic) = self.critic_trained() {
             if !critic.is_by_layer() {
-                kept.push(part("weights of the critic", critic.weights()));
+                kept.push(part("weights of the critic", critic.model.weights()));
             }
             if !critic.optimizer_waits() {
                 kept.push(part("optimiser of the critic", critic.optimizer()));
@@ -240,7 +242,7 @@ impl<'a> Plan<'a> {
         let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
         let waiting = if has_turns { ", and of conversations between turns" } else { "" };
         let what = format!("keys and values of {rows} × {} tokens{waiting}", prompt + response);
-        (rows > 0).then(|| part(what, self.cache(self.footprint())))
+        (rows > 0).then(|| part(what, self.cache(self.model())))
     }
 
     /// The larger of the updates of the policy and of the critic, which take turns.
@@ -251,42 +253,42 @@ impl<'a> Plan<'a> {
     }
 
     fn policy_update(&self) -> Vec<Part> {
-        let (footprint, shape) = (self.footprint(), self.micro_batch());
-        let chunk = self.learned_tokens(shape).min(tokens_per_chunk(self.sizes, self.device) as u64).max(1);
+        let (trained, shape) = (self.trained(), self.micro_batch());
+        let learned = self.learned_tokens(shape);
         let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
-        let backward = format!("logits of {chunk} tokens, or gradients inside a layer");
-        let checkpointing = self.gradient_checkpointing || footprint.is_by_layer();
+        let backward = format!("logits of {} tokens, or gradients inside a layer", trained.tokens_at_a_time(learned));
+        let checkpointing = self.gradient_checkpointing || trained.is_by_layer();
         let parts = vec![
-            part("gradients", footprint.gradients()),
-            part(activations, footprint.activations(shape, checkpointing)),
-            part(backward, footprint.logits(chunk).max(footprint.layer_backward(shape))),
+            part("gradients", trained.gradients()),
+            part(activations, trained.model.activations(shape, checkpointing)),
+            part(backward, trained.backward(shape, learned)),
         ];
-        [in_update(footprint, ""), self.critic_at_rest(), parts].concat()
+        [in_update(trained, ""), self.critic_at_rest(), parts].concat()
     }
 
     fn critic_update(&self) -> Option<Vec<Part>> {
-        let (critic, shape) = (self.critic_footprint()?, self.micro_batch());
+        let (critic, shape) = (self.critic_trained()?, self.micro_batch());
         let checkpointing = self.gradient_checkpointing || critic.is_by_layer();
         let parts = vec![
             part("gradients of the critic", critic.gradients()),
-            part("activations of the critic", critic.activations(shape, checkpointing)),
-            part("gradients inside a layer of the critic", critic.layer_backward(shape)),
+            part("activations of the critic", critic.model.activations(shape, checkpointing)),
+            part("gradients inside a layer of the critic", critic.model.layer_backward(shape)),
         ];
-        Some([between_updates(self.footprint(), ""), in_update(critic, " of the critic"), parts].concat())
+        Some([between_updates(self.trained(), ""), in_update(critic, " of the critic"), parts].concat())
     }
 
     /// What responses take while they are drawn, beside keys and values.
     fn drawing(&self) -> Vec<Part> {
-        let (footprint, shape) = (self.footprint(), self.micro_batch());
+        let (model, shape) = (self.model(), self.micro_batch());
         let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
-        let prefill = footprint.layer(PassShape::unshared(prompts));
-        let sampling = footprint.sampling(self.rollout.rows, self.rollout.truncated);
+        let prefill = model.layer(PassShape::unshared(prompts));
+        let sampling = model.sampling(self.rollout.rows, self.rollout.truncated);
         let at_rest = self.at_rest();
         if at_rest.is_empty() {
             return vec![part("prompts, or logits and their sums", prefill.max(sampling))];
         }
         // The forward passes before an update have whole weights too.
-        let pass = footprint.layer(shape) + footprint.logits(self.learned_tokens(shape).min(TOKENS_AT_A_TIME as u64));
+        let pass = model.layer(shape) + model.logits(self.learned_tokens(shape).min(TOKENS_AT_A_TIME as u64));
         let own = part("prompts, logits and their sums, or a forward pass", prefill.max(sampling).max(pass));
         [vec![own], at_rest].concat()
     }
@@ -304,11 +306,11 @@ impl<'a> Plan<'a> {
 
     /// The weights of models whose layers are shared by ranks, between their updates.
     fn at_rest(&self) -> Vec<Part> {
-        [between_updates(self.footprint(), ""), self.critic_at_rest()].concat()
+        [between_updates(self.trained(), ""), self.critic_at_rest()].concat()
     }
 
     fn critic_at_rest(&self) -> Vec<Part> {
-        self.critic_footprint().map(|critic| between_updates(critic, " of the critic")).unwrap_or_default()
+        self.critic_trained().map(|critic| between_updates(critic, " of the critic")).unwrap_or_default()
     }
 
     /// Tokens of a micro-batch that are learned from.
@@ -325,10 +327,11 @@ impl<'a> Plan<'a> {
         BesideTensors::on(self.device, self.ranks.ranks)
     }
 
-    fn critic_footprint(&self) -> Option<Footprint<'_>> {
+    fn critic_trained(&self) -> Option<TrainingFootprint<'_>> {
         let (sizes, dtype, lora) = self.critic.as_ref()?;
-        let footprint = Footprint::new(sizes, dtype.kind(), self.device).shared_by(self.ranks);
-        Some(lora.as_ref().map_or(footprint, |lora| footprint.with_adapters(footprint.adapters(lora))))
+        let model = Footprint::new(sizes, dtype.kind(), self.device);
+        let model = lora.as_ref().map_or(model, |lora| model.with_adapters(model.adapters(lora)));
+        Some(TrainingFootprint { model, ranks: self.ranks })
     }
 
     /// The device of the policy.
@@ -336,16 +339,20 @@ impl<'a> Plan<'a> {
         self.device
     }
 
-    fn footprint(&self) -> Footprint<'a> {
-        let footprint = Footprint::new(self.sizes, self.dtype.kind(), self.device).shared_by(self.ranks);
-        self.adapters.map_or(footprint, |adapters| footprint.with_adapters(adapters))
+    fn model(&self) -> Footprint<'a> {
+        let model = Footprint::new(self.sizes, self.dtype.kind(), self.device);
+        self.adapters.map_or(model, |adapters| model.with_adapters(adapters))
+    }
+
+    fn trained(&self) -> TrainingFootprint<'a> {
+        TrainingFootprint { model: self.model(), ranks: self.ranks }
     }
 
     /// Keys and values at their most. Conversations that wait for a turn may take as much as the rows under way.
-    fn cache(&self, footprint: Footprint<'_>) -> u64 {
+    fn cache(&self, model: Footprint<'_>) -> u64 {
         let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
         let tokens = final_room(prompt as usize, (prompt + response) as usize) as u64;
-        let most = rows * tokens * footprint.cache_per_token() * (1 + u64::from(has_turns));
+        let most = rows * tokens * model.cache_per_token() * (1 + u64::from(has_turns));
         self.cache_memory.map_or(most, |budget| most.min(budget))
     }
 
@@ -367,24 +374,24 @@ impl<'a> Plan<'a> {
             let rows = self.rollout.rows / 2;
             let rollout = Rollout { rows, ..self.rollout };
             changes.push((format!("rollout.max_batch = {rows}"), Self { rollout, ..self.clone() }));
-            let footprint = self.footprint();
+            let model = self.model();
             // A quarter of the memory still has room for some rows, and for at least one.
-            let one = (self.rollout.prompt + self.rollout.response + CHUNK as u64) * footprint.cache_per_token();
-            let budget = (self.cache(footprint) / 4).max(one);
+            let one = (self.rollout.prompt + self.rollout.response + CHUNK as u64) * model.cache_per_token();
+            let budget = (self.cache(model) / 4).max(one);
             let setting = format!("rollout.cache_memory = \"{}MiB\"", budget.div_ceil(1 << 20));
             changes.push((setting, Self { cache_memory: Some(budget), ..self.clone() }));
         }
-        if !self.footprint().is_by_layer() {
+        if !self.trained().is_by_layer() {
             let ranks = SharedBy { by_layer: true, ..self.ranks };
             changes.push(("ranks.parameters = \"by_layer\"".into(), Self { ranks, ..self.clone() }));
         }
-        if !self.gradient_checkpointing && !self.footprint().is_by_layer() {
+        if !self.gradient_checkpointing && !self.trained().is_by_layer() {
             let plan = Self { gradient_checkpointing: true, ..self.clone() };
             changes.push(("train.gradient_checkpointing = true".into(), plan));
         }
         if self.may_adapt {
             let lora = LoraConfig::default();
-            let adapters = Some(self.footprint().adapters(&lora));
+            let adapters = Some(self.model().adapters(&lora));
             changes.push((format!("model.lora.rank = {}", lora.rank), Self { adapters, ..self.clone() }));
         }
         if self.dtype == Dtype::Float32 {

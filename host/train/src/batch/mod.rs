@@ -9,7 +9,7 @@ mod sequence;
 mod shares;
 
 pub(crate) use columns::Columns;
-pub use micro_batch::tokens_per_chunk;
+pub(crate) use micro_batch::tokens_per_chunk;
 pub(crate) use micro_batch::{Chunk, MicroBatch};
 pub use padding::PaddedBatch;
 pub use plan::LongestRows;

@@ -2,13 +2,14 @@
 //! executable.
 
 use super::*;
+use crate::memory::{SharedBy, TrainingFootprint};
 use crate::optimizer::tests::{held, spanned, stored, with_gradient};
 use crate::testing::{tiny_classifier, tiny_critic, tokens};
 use crate::{
     BradleyTerryConfig, ConversationPair, DpoConfig, OffPolicyConfig, ResponsePair, RolloutIs, RolloutRs, SftRow,
     ValueLossConfig, shares,
 };
-use gavel_policy::memory::{Footprint, SharedBy};
+use gavel_policy::memory::Footprint;
 use gavel_policy::{Device, Moment, Packed, PackedRow, Stage};
 use gavel_torch::peers::Peers;
 use std::net::TcpListener;
@@ -596,8 +597,8 @@ fn memory(peers: &Peers) {
             let measured: [f64; 3] =
                 std::array::from_fn(|at| of_ranks.iter().map(|of_rank| number(of_rank, at)).fold(0.0, f64::max));
             let shared = SharedBy { ranks: peers.size(), by_layer };
-            let footprint = Footprint::new(&config, kind, Device::Cpu).shared_by(shared);
-            assert_eq!(weights as u64, footprint.weights(), "between updates");
+            let footprint = TrainingFootprint { model: Footprint::new(&config, kind, Device::Cpu), ranks: shared };
+            assert_eq!(weights as u64, footprint.model.weights(), "between updates");
             let predicted = [footprint.weights_in_update(), footprint.optimizer(), footprint.gradients()];
             let what = format!("{kind:?}, {shared:?}: {measured:?}, predicted {predicted:?}");
             println!("tied {tie_word_embeddings}, {what}");

@@ -1,22 +1,8 @@
-//! The ranks that share the state of a model's training, and which parameters each owns.
-
-/// The ranks that share the state of a model's training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedBy {
-    /// How many they are.
-    pub ranks: usize,
-    /// Whether a rank has the weights of layers only while these compute, in an update.
-    pub by_layer: bool,
-}
-
-impl SharedBy {
-    /// One process, which has everything.
-    pub const ALONE: Self = Self { ranks: 1, by_layer: false };
-}
+//! Which rank has the optimiser's state of which parameter.
 
 /// The rank that has the state of each parameter, given how many numbers these have: the largest first, each to the rank
 /// that has the least.
-pub fn owners(sizes: &[usize], ranks: usize) -> Vec<usize> {
+pub(crate) fn owners(sizes: &[usize], ranks: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(sizes[at]));
     let (mut owners, mut loads) = (vec![0; sizes.len()], vec![0; ranks]);

@@ -1,5 +1,6 @@
 //! The memory that a run will need on its device, predicted before it starts, and the memory that there is.
 
+mod beside_tensors;
 mod plan;
 mod prediction;
 
@@ -9,8 +10,8 @@ use crate::error::Result;
 use crate::rows::Prompt;
 use crate::run::Setup;
 use gavel_config::{Config, LearningConfig, RlTable, SftTable};
-use gavel_policy::memory::SharedBy;
 use gavel_policy::{ModelConfig, device};
+use gavel_train::memory::SharedBy;
 use gavel_train::{Parameters, SftRow};
 use plan::{MiniBatch, Plan, longest};
 use std::collections::BTreeSet;

@@ -24,18 +24,18 @@ const CONNECTIONS: u64 = 512 * MIB;
 
 /// The memory of a process that computes on a device, beside tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BesideTensors {
+pub(super) struct BesideTensors {
     /// The context, which is there once the device was asked for its memory.
-    pub context: u64,
+    pub(super) context: u64,
     /// Workspaces of products.
-    pub workspaces: u64,
+    pub(super) workspaces: u64,
     /// The connections with other ranks.
-    pub connections: u64,
+    pub(super) connections: u64,
 }
 
 impl BesideTensors {
     /// On `device`, of one of `ranks` ranks. Nothing on the CPU.
-    pub fn on(device: Device, ranks: usize) -> Self {
+    pub(super) fn on(device: Device, ranks: usize) -> Self {
         match device {
             Device::Cuda(_) => Self {
                 context: CONTEXT,
@@ -47,7 +47,7 @@ impl BesideTensors {
     }
 
     /// All of it.
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.context + self.workspaces + self.connections
     }
 }

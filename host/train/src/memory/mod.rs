@@ -1,0 +1,100 @@
+//! How many bytes the training of a language model takes beside [the model](gavel_policy::memory), from its sizes alone.
+
+mod ranks;
+
+pub use ranks::SharedBy;
+
+use crate::batch::tokens_per_chunk;
+use gavel_policy::memory::{Footprint, PassShape};
+use ranks::FLOAT;
+
+/// The memory that a model takes that is trained, on one of the ranks that train it.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainingFootprint<'a> {
+    /// The model's own.
+    pub model: Footprint<'a>,
+    /// The ranks that share its training state.
+    pub ranks: SharedBy,
+}
+
+impl<'a> TrainingFootprint<'a> {
+    /// In one process, which has everything.
+    pub fn alone(model: Footprint<'a>) -> Self {
+        Self { model, ranks: SharedBy::ALONE }
+    }
+
+    /// Whether ranks have the weights of layers only while these compute, in an update.
+    pub fn is_by_layer(&self) -> bool {
+        self.ranks.is_by_layer(&self.model)
+    }
+
+    /// The weights in an update: by layer, only a part of them.
+    pub fn weights_in_update(&self) -> u64 {
+        self.ranks.weights_in_update(&self.model)
+    }
+
+    /// Whether the optimiser's state is in host memory between updates, which need the memory of the weights then.
+    pub fn optimizer_waits(&self) -> bool {
+        self.is_by_layer() && self.model.device.is_cuda()
+    }
+
+    /// AdamW: two moments in 32 bits for each trained parameter, and a master
+    /// copy if the parameter has 16 bits. Several ranks share them.
+    pub fn optimizer(&self) -> u64 {
+        let has_masters = self.model.adapters.is_none() && self.model.is_half();
+        self.ranks.own(&self.model) * FLOAT * if has_masters { 3 } else { 2 }
+    }
+
+    /// The gradients, which are summed in 32 bits, and the gradient of the
+    /// largest matrix once more, as it exists before it is added.
+    pub fn gradients(&self) -> u64 {
+        let config = self.model.config;
+        let [h, i, v] = [config.hidden_size, config.intermediate_size, config.vocab_size].map(size);
+        match self.model.adapters {
+            Some(adapters) => adapters * FLOAT,
+            None if self.ranks.ranks > 1 => self.ranks.gradients(&self.model),
+            None => self.model.parameters() * FLOAT + h * v.max(2 * i) * self.model.bytes(),
+        }
+    }
+
+    /// How many of the `learned` tokens of a micro-batch have their logits at a time.
+    pub fn tokens_at_a_time(&self, learned: u64) -> u64 {
+        learned.min(tokens_per_chunk(self.model.config, self.model.device) as u64).max(1)
+    }
+
+    /// What the backward pass of a micro-batch of this shape, of which `learned` tokens are learned from, takes beside
+    /// its [activations](Footprint::activations): the logits of some tokens or, after these, the gradients inside a layer.
+    pub fn backward(&self, shape: PassShape, learned: u64) -> u64 {
+        self.model.logits(self.tokens_at_a_time(learned)).max(self.model.layer_backward(shape))
+    }
+}
+
+/// A size of a configuration that was validated.
+fn size(value: i64) -> u64 {
+    value.max(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_policy::{Device, Kind, LoraConfig, Model, ModelConfig};
+
+    fn config() -> ModelConfig {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn the_optimiser_has_three_numbers_for_a_parameter_of_16_bits_and_two_for_those_of_adapters() {
+        let config = config();
+        let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+        let count = |model: &Model| model.parameters().iter().map(|(_, weight)| weight.numel() as u64).sum::<u64>();
+        let footprint = |kind| Footprint::new(&config, kind, Device::Cpu);
+        let half = TrainingFootprint::alone(footprint(Kind::BFloat16));
+        assert_eq!(half.optimizer(), 12 * count(&model));
+
+        let adapted = model.adapt(&LoraConfig::default(), std::path::Path::new("base"), 0).unwrap();
+        let adapters = footprint(Kind::Float).with_adapters(count(&adapted));
+        assert_eq!(TrainingFootprint::alone(adapters).optimizer(), 8 * count(&adapted));
+    }
+}
