@@ -2,7 +2,7 @@
 
 use super::aggregation::Aggregation;
 use super::old_logprobs::OldLogProbs;
-use super::policy_loss::PolicyLoss;
+use super::registry::PolicyLoss;
 use super::table::LossTable;
 use crate::config::{ConfigError, check};
 use crate::kl::KlConfig;
@@ -34,7 +34,7 @@ impl TryFrom<LossTable> for LossConfig {
     type Error = ConfigError;
 
     fn try_from(mut table: LossTable) -> Result<Self, ConfigError> {
-        let policy = PolicyLoss::read(&mut table);
+        let policy = table.take_loss();
         table.refuse_numbers()?;
         let LossTable { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, .. } = table;
         let aggregation = aggregation.unwrap_or(policy.aggregation());
@@ -46,7 +46,7 @@ impl From<LossConfig> for LossTable {
     fn from(config: LossConfig) -> Self {
         let LossConfig { policy, aggregation, norm_tokens, entropy_coefficient, kl, .. } = config;
         let (old_logprobs, aggregation) = (Some(config.old_logprobs()), Some(aggregation));
-        Self { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, ..policy.written() }
+        Self { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, ..LossTable::of(policy) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The loss that an update minimises.
 //!
 //! Each policy loss is one file, such as `ppo_clip.rs`: its formula, its keys, its tests. To add one, add a file here,
-//! its entry in the list of `policy_loss.rs`, and the keys that no other loss has in `table.rs`.
+//! its entry in the list of `registry.rs`, and the keys that no other loss has in `table.rs`.
 
 mod aggregation;
 mod cispo;
@@ -18,8 +18,8 @@ mod kl_cov;
 mod m2po;
 mod objective;
 mod old_logprobs;
-mod policy_loss;
 mod ppo_clip;
+mod registry;
 mod sapo;
 mod table;
 #[cfg(test)]
@@ -40,8 +40,8 @@ pub use kl_cov::KlCov;
 pub use m2po::M2po;
 pub(crate) use objective::{Targets, objective};
 pub use old_logprobs::OldLogProbs;
-pub use policy_loss::PolicyLoss;
 pub use ppo_clip::PpoClip;
+pub use registry::PolicyLoss;
 pub use sapo::Sapo;
 pub use token_loss::ClipRange;
 pub(crate) use token_loss::LearnedToken;

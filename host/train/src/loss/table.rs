@@ -2,7 +2,7 @@
 
 use super::aggregation::Aggregation;
 use super::old_logprobs::OldLogProbs;
-use super::policy_loss::PolicyLossName;
+use super::registry::{PolicyLoss, PolicyLossName};
 use crate::config::ConfigError;
 use crate::kl::KlConfig;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ macro_rules! loss_table {
 
         impl LossTable {
             /// The number under a key that only some losses have; nothing if there is no such key.
-            pub(super) fn number(&mut self, key: &str) -> Option<&mut Option<f64>> {
+            fn number(&mut self, key: &str) -> Option<&mut Option<f64>> {
                 match key {
                     $(stringify!($key) => Some(&mut self.$key),)*
                     _ => None,
@@ -47,6 +47,28 @@ loss_table! {
 }
 
 impl LossTable {
+    /// A table that asks for `loss`, with all its keys.
+    pub(super) fn of(mut loss: PolicyLoss) -> Self {
+        let mut table = Self { policy: loss.name(), ..Self::default() };
+        for (key, value) in loss.surrogate_mut().keys() {
+            if let Some(written) = table.number(key).filter(|_| value.is_finite()) {
+                *written = Some(*value);
+            }
+        }
+        table
+    }
+
+    /// The loss that the table asks for, whose keys are taken out of the table.
+    pub(super) fn take_loss(&mut self) -> PolicyLoss {
+        let mut loss = self.policy.loss();
+        for (key, value) in loss.surrogate_mut().keys() {
+            if let Some(written) = self.number(key).and_then(Option::take) {
+                *value = written;
+            }
+        }
+        loss
+    }
+
     /// Refuses the keys of other losses, which are left after the loss took its own.
     pub(super) fn refuse_numbers(&self) -> Result<(), ConfigError> {
         match self.first_number() {

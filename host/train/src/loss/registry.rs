@@ -13,7 +13,6 @@ use super::kl_cov::KlCov;
 use super::m2po::M2po;
 use super::ppo_clip::PpoClip;
 use super::sapo::Sapo;
-use super::table::LossTable;
 use super::token_loss::{LearnedToken, Surrogate, TokenLoss, Tokens};
 use crate::config::ConfigError;
 use serde::{Deserialize, Serialize};
@@ -41,7 +40,7 @@ macro_rules! losses {
             const ALL: &[Self] = &[$($(Self::$name,)+)+];
 
             /// The loss with its defaults.
-            fn loss(self) -> PolicyLoss {
+            pub(super) fn loss(self) -> PolicyLoss {
                 match self {
                     $($(Self::$name => PolicyLoss::$loss($default),)+)+
                 }
@@ -56,7 +55,7 @@ macro_rules! losses {
         }
 
         impl PolicyLoss {
-            fn name(&self) -> PolicyLossName {
+            pub(super) fn name(&self) -> PolicyLossName {
                 match self {
                     $($(Self::$loss($form) => PolicyLossName::$name,)+)+
                 }
@@ -68,7 +67,7 @@ macro_rules! losses {
                 }
             }
 
-            fn surrogate_mut(&mut self) -> &mut dyn Surrogate {
+            pub(super) fn surrogate_mut(&mut self) -> &mut dyn Surrogate {
                 match self {
                     $(Self::$loss(loss) => loss,)+
                 }
@@ -129,28 +128,6 @@ impl PolicyLoss {
     /// Every loss with its defaults, by name.
     pub fn all() -> Vec<(String, Self)> {
         PolicyLossName::ALL.iter().map(|name| (name.to_string(), name.loss())).collect()
-    }
-
-    /// The loss that a table asks for. The keys that it has are taken out of the table.
-    pub(super) fn read(table: &mut LossTable) -> Self {
-        let mut loss = table.policy.loss();
-        for (key, value) in loss.surrogate_mut().keys() {
-            if let Some(written) = table.number(key).and_then(Option::take) {
-                *value = written;
-            }
-        }
-        loss
-    }
-
-    /// A table that asks for this loss, with all its keys.
-    pub(super) fn written(mut self) -> LossTable {
-        let mut table = LossTable { policy: self.name(), ..LossTable::default() };
-        for (key, value) in self.surrogate_mut().keys() {
-            if let Some(written) = table.number(key).filter(|_| value.is_finite()) {
-                *written = Some(*value);
-            }
-        }
-        table
     }
 
     /// Refuses values that are not valid, naming the key.
