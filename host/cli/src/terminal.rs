@@ -125,9 +125,8 @@ fn log(
         name => write!(out, "{name}={}", Shown(format_args!("{value:?}"))),
     });
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(format!(
-            "warn,gavel={level},gavel_pipeline={level},gavel_rollout={level},gavel_runs={level},gavel_serve={level},gavel_train={level}"
-        )))
+        // Of all crates: the filter takes the beginnings of their names.
+        .with_env_filter(EnvFilter::new(format!("warn,gavel={level}")))
         .with_writer(writer)
         .with_ansi(coloured)
         .with_target(false)
