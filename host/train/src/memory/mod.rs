@@ -77,24 +77,45 @@ fn size(value: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_policy::{Device, Kind, LoraConfig, Model, ModelConfig};
+    use gavel_policy::{Device, Kind, LoraConfig, Model, ModelConfig, Module};
 
-    fn config() -> ModelConfig {
-        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
-        serde_json::from_str(json).unwrap()
+    fn config(more: &str) -> ModelConfig {
+        let json = format!(
+            r#"{{"vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8{more}}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    fn numbers(model: &Model) -> u64 {
+        model.parameters().iter().map(|(_, weight)| weight.numel() as u64).sum()
     }
 
     #[test]
-    fn the_optimiser_has_three_numbers_for_a_parameter_of_16_bits_and_two_for_those_of_adapters() {
-        let config = config();
-        let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
-        let count = |model: &Model| model.parameters().iter().map(|(_, weight)| weight.numel() as u64).sum::<u64>();
-        let footprint = |kind| Footprint::new(&config, kind, Device::Cpu);
-        let half = TrainingFootprint::alone(footprint(Kind::BFloat16));
-        assert_eq!(half.optimizer(), 12 * count(&model));
+    fn the_optimiser_has_three_numbers_for_a_parameter_of_16_bits() {
+        for more in [
+            r#","model_type":"qwen2","tie_word_embeddings":true"#,
+            r#","model_type":"qwen2","tie_word_embeddings":false"#,
+            r#","model_type":"qwen3""#,
+            r#","model_type":"llama""#,
+            r#","model_type":"gemma""#,
+            r#","architectures":["LlamaForSequenceClassification"],"num_labels":1"#,
+        ] {
+            let config = config(more);
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+            let half = Footprint::new(&config, Kind::BFloat16, Device::Cpu);
+            assert_eq!(TrainingFootprint::alone(half).optimizer(), 12 * numbers(&model), "{more}");
+        }
+    }
 
-        let adapted = model.adapt(&LoraConfig::default(), std::path::Path::new("base"), 0).unwrap();
-        let adapters = footprint(Kind::Float).with_adapters(count(&adapted));
-        assert_eq!(TrainingFootprint::alone(adapters).optimizer(), 8 * count(&adapted));
+    #[test]
+    fn the_optimiser_has_two_numbers_for_a_parameter_of_adapters() {
+        let config = config(r#","model_type":"qwen2""#);
+        for target_modules in [Module::ALL.to_vec(), vec![Module::Key, Module::Down]] {
+            let lora = LoraConfig { rank: 3, target_modules, ..Default::default() };
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+            let adapted = model.adapt(&lora, std::path::Path::new("base"), 0).unwrap();
+            let footprint = Footprint::new(&config, Kind::Float, Device::Cpu).with_adapters(numbers(&adapted));
+            assert_eq!(TrainingFootprint::alone(footprint).optimizer(), 8 * numbers(&adapted));
+        }
     }
 }

@@ -92,10 +92,12 @@ mod tests {
     #[test]
     fn ranks_own_about_as_many_numbers() {
         let sizes = r#","hidden_size":3584,"intermediate_size":18944,"num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4"#;
-        for (more, architecture) in [(sizes, "Qwen2"), (&format!("{sizes},\"tie_word_embeddings\":true"), "tied")] {
+        let tied = format!("{sizes},\"tie_word_embeddings\":true");
+        for (more, architecture, parameters) in [(sizes, "Qwen2", 7_615_616_512), (&tied, "tied", 7_070_619_136)] {
             let config = qwen(more);
             let model = Footprint::new(&config, Kind::BFloat16, Device::Cuda(0));
             let all = model.parameters();
+            assert_eq!(all, parameters, "{architecture}");
             for ranks in [2, 3, 8, 16] {
                 let own = SharedBy { ranks, by_layer: false }.own(&model);
                 // A parameter is not divided.
