@@ -8,7 +8,7 @@
 //! nobody counts it; there is no validation, no metric but the reward, no record, no checkpoint and no other rank.
 #![allow(clippy::print_stdout)]
 
-use gavel_data::{FinishReason, Message, Role, RowReader, Sample, Task, Trajectory};
+use gavel_data::{Message, Role, RowReader, Sample, Task, Trajectory};
 use gavel_plugin::{Plugin, PluginSpec, Sandbox, SandboxConfig};
 use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Request, Sampling};
 use gavel_text::TextModel;
@@ -61,7 +61,7 @@ pub fn train(
         for response in responses {
             let (group, index) = (response.id as usize / GROUP_SIZE, response.id as usize % GROUP_SIZE);
             let message = Message::new(Role::Assistant, text.tokenizer.decode(&response.response)?);
-            let trajectory = Trajectory { finish_reason: FinishReason::Stop, ..Trajectory::of(vec![message]) };
+            let trajectory = Trajectory { finish_reason: response.finish_reason, ..Trajectory::of(vec![message]) };
             let sample = Arc::new(Sample::new(tasks[group].clone(), index as u32, vec![trajectory]));
             let evaluation = sandbox.handle().block_on(reward.score(&sample, response.id));
             let Some(reward) = evaluation.outcome.score() else { continue };
@@ -99,6 +99,9 @@ pub fn train(
         engine.weights_changed();
         engine.set_version(step + 1);
         let rewards: Vec<f64> = groups.iter().flat_map(|group| &group.samples).map(|sample| sample.reward).collect();
+        if rewards.is_empty() {
+            return Err("the reward scored no sample".into());
+        }
         let mean = rewards.iter().sum::<f64>() / rewards.len() as f64;
         println!("step {}: reward {mean:.3}, loss {:.4}", step + 1, statistics.get("loss").unwrap_or_default());
         means.push(mean);
