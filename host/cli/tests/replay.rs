@@ -120,7 +120,7 @@ fn what_was_changed_afterwards_is_named() {
     assert!(has("2.1.1", "input") && has("2.1.2", "score") && has("2.1.3", "reward"), "{found}");
     assert_eq!(found["different"], 3);
 
-    // The component is not the component that scored.
+    // Another component scored.
     let component = lines(&path)[0]["plugins"]["letter"]["component"].as_str().unwrap().to_owned();
     let kept = project.path(&format!("runs/run/plugins/{component}.wasm"));
     std::fs::write(&kept, another_build(&kept)).unwrap();

@@ -74,7 +74,7 @@ pub enum RewardTo {
     All,
     /// The last one.
     Last,
-    /// Those of each speaker by themselves.
+    /// The trajectories of each speaker by themselves.
     ByAgent,
 }
 

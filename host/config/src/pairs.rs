@@ -89,7 +89,7 @@ impl<T> Config<T> {
         let is_unused = toml::Value::Table(RolloutTable::unused())
             .try_into::<RolloutTable>()
             .is_ok_and(|unused| self.rollout == unused);
-        let given = [
+        let unused = [
             ("[rollout]", !is_unused),
             ("[[reward]]", !self.reward.is_empty()),
             ("[agent]", !self.agent.is_default()),
@@ -98,7 +98,7 @@ impl<T> Config<T> {
             ("data.accuracy", self.data.accuracy.is_some()),
             ("data.validation_samples", self.data.validation_samples != 1),
         ];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
+        match unused.into_iter().find(|(_, is_set)| *is_set) {
             Some((name, _)) => Err(ConfigError::Invalid(format!(
                 "{name} is not used by `{command}`: its model answers no prompts, and held-out pairs validate it\nhint: leave it out"
             ))),

@@ -66,8 +66,8 @@ impl TrainTable for toml::Table {
 
     /// Evaluation tries its rewards, too.
     fn max_failure_rate(&self) -> f64 {
-        let given = self.get("max_failure_rate");
-        given.and_then(|rate| rate.as_float().or(rate.as_integer().map(|rate| rate as f64))).unwrap_or(HALF)
+        let rate = self.get("max_failure_rate");
+        rate.and_then(|rate| rate.as_float().or(rate.as_integer().map(|rate| rate as f64))).unwrap_or(HALF)
     }
 
     fn validate(&self) -> Result<(), ConfigError> {

@@ -38,7 +38,7 @@ pub trait Request: Sync {
 /// A failed attempt.
 #[derive(Debug)]
 pub struct Failed<E> {
-    /// Why.
+    /// Why it failed.
     pub error: E,
     /// The shortest pause before another attempt; `None` if another attempt cannot help.
     pub again: Option<Duration>,

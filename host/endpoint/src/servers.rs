@@ -102,7 +102,7 @@ impl Servers {
     }
 
     /// Whether the endpoint is down, and requests wait until it is up.
-    pub fn hold_requests(&self) -> bool {
+    pub(crate) fn hold_requests(&self) -> bool {
         self.on_endpoint_down == OnEndpointDown::Pause && self.down().is_some()
     }
 

@@ -6,7 +6,6 @@ use crate::error::HubError;
 use crate::repository::Repository;
 use backon::{ExponentialBuilder, Retryable};
 use gavel_endpoint::tls_client_config;
-
 use reqwest::header::{AUTHORIZATION, HeaderValue, LOCATION, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Response, StatusCode, Url};

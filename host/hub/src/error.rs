@@ -1,8 +1,7 @@
 //! Why a model or a dataset of the hub cannot be found or downloaded.
 
-use gavel_endpoint::NoRootCertificates;
-
 use gavel_data::WeightFilesError;
+use gavel_endpoint::NoRootCertificates;
 use std::path::{Path, PathBuf};
 
 /// How many checkpoints an error lists.

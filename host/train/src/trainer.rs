@@ -41,7 +41,7 @@ pub struct PolicyUpdate<'a> {
     pub mini_batch: &'a [Experience],
     /// The loss to minimise.
     pub loss: &'a LossConfig,
-    /// That of the rollout, or 1 if the rollout was greedy.
+    /// The temperature of the rollout, or 1 if the rollout was greedy.
     pub temperature: f64,
     /// The learning rate of this step.
     pub learning_rate: f64,

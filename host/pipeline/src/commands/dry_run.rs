@@ -23,7 +23,7 @@ pub struct DryRun {
     pub memory: Prediction,
 }
 
-/// Checks all that `gavel train` would use. The memory is the memory of each of `ranks` ranks.
+/// Checks all that `gavel train` would use. The prediction of memory is for each of `ranks` ranks.
 pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
     let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let prompts = setup.train_prompts(config)?.rows;

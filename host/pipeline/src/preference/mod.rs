@@ -27,7 +27,7 @@ pub fn reward_model(
     run::run(config, start, peers, control)
 }
 
-/// Checks all that `gavel reward-model` would use. The memory is the memory of each of `ranks` ranks.
+/// Checks all that `gavel reward-model` would use. The prediction of memory is for each of `ranks` ranks.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used.
@@ -44,7 +44,7 @@ pub fn dpo(config: &Config<DpoTable>, start: Start, peers: &Peers, control: &Con
     run::run(config, start, peers, control)
 }
 
-/// Checks all that `gavel dpo` would use. The memory is the memory of each of `ranks` ranks.
+/// Checks all that `gavel dpo` would use. The prediction of memory is for each of `ranks` ranks.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used.

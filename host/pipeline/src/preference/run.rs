@@ -87,7 +87,7 @@ pub(super) fn run<T: PairMethod>(
     })
 }
 
-/// Checks all that such a run would use. The memory is the memory of each of `ranks` ranks.
+/// Checks all that such a run would use. The prediction of memory is for each of `ranks` ranks.
 pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result<DryRun> {
     let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let pairs = Pairs::read(config, &setup)?;

@@ -18,7 +18,7 @@ fn scored(
 ) -> Option<(Vec<usize>, Vec<f64>)> {
     let grouping = table.grouping();
     let reward = |member: &Member| rule.reward(member, compared, reward(member, &grouping)?);
-    // Whoever does not learn from rewards also learns from samples without one.
+    // An algorithm that does not learn from rewards also learns from samples without one.
     let reward = |member: &Member| reward(member).or((!table.algorithm.needs_rewards()).then_some(0.0));
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();

@@ -27,7 +27,7 @@ enum Called {
 struct Calls {
     all: u64,
     broken: u64,
-    /// Those of the broken ones that abstained.
+    /// How many of the broken calls abstained.
     abstained: u64,
 }
 

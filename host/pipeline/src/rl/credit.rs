@@ -25,7 +25,7 @@ pub(crate) enum ComparedTrajectories {
     All,
     /// The last of each sample.
     Last,
-    /// Those of a speaker.
+    /// The trajectories of a speaker.
     Speaker(String),
 }
 
@@ -129,8 +129,8 @@ impl<'a> CreditRule<'a> {
             for (reward, weight, score) in self.scores(member) {
                 for (number, trajectory) in member.sample.trajectories.iter().enumerate() {
                     let Some(tokens) = trajectory.tokens() else { continue };
-                    let given = weighted(weight, score, number);
-                    place(&given, trajectory, tokens, self.text).map_err(|(message, why)| {
+                    let credits = weighted(weight, score, number);
+                    place(&credits, trajectory, tokens, self.text).map_err(|(message, why)| {
                         let (reward, sample) = (reward.to_owned(), sample_name(&member.sample));
                         PipelineError::Credit { step, reward, sample, trajectory: number, message, why }
                     })?;
@@ -144,10 +144,10 @@ impl<'a> CreditRule<'a> {
     /// any. A token gets the credit of the parts that its bytes overlap, times the weight of the reward. Credit that
     /// [`check`](Self::check) refuses counts for no token.
     pub(crate) fn of_tokens(&self, member: &Member, number: usize) -> Option<Vec<f64>> {
-        let given: Vec<Credit> =
+        let credits: Vec<Credit> =
             self.scores(member).flat_map(|(_, weight, score)| weighted(weight, score, number)).collect();
-        let trajectory = member.sample.trajectories.get(number).filter(|_| !given.is_empty())?;
-        place(&given, trajectory, trajectory.tokens()?, self.text).ok()
+        let trajectory = member.sample.trajectories.get(number).filter(|_| !credits.is_empty())?;
+        place(&credits, trajectory, trajectory.tokens()?, self.text).ok()
     }
 
     /// The scores that rewards of the run gave, with the names and weights of the rewards.

@@ -86,7 +86,7 @@ impl GroupQueue {
         self.groups.len()
     }
 
-    /// The versions that the groups under way were started under, without the group of `draw`.
+    /// The version under which each group under way was started, except for the group of `draw`.
     pub(crate) fn versions_beside(&self, draw: u64) -> Vec<u64> {
         self.groups.iter().filter(|(other, _)| **other != draw).map(|(_, group)| group.version).collect()
     }

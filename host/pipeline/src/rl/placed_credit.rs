@@ -13,16 +13,16 @@ use std::ops::Range;
 /// # Errors
 /// The number of a message, and why credit for it has no tokens.
 pub(crate) fn place(
-    given: &[Credit],
+    parts: &[Credit],
     trajectory: &Trajectory,
     tokens: &Tokens,
     text: &TextModel,
 ) -> Result<Vec<f64>, (u32, Unplaced)> {
     let mut credits = vec![0.0; tokens.response.len()];
-    let Some(first) = given.first() else { return Ok(credits) };
+    let Some(first) = parts.first() else { return Ok(credits) };
     let replies = replies(trajectory, tokens).map_err(|why| (first.message, why))?;
     let mut pieces = BTreeMap::new();
-    for Credit { message: number, start, end, value, .. } in given {
+    for Credit { message: number, start, end, value, .. } in parts {
         let (message, turn) = replies.get(number).ok_or((*number, Unplaced::NotOfPolicy))?;
         let pieces = match pieces.entry(*number) {
             Entry::Occupied(known) => known.into_mut(),

@@ -54,7 +54,7 @@ struct Step {
     /// Groups that were dropped, with others drawn in their place.
     dropped: Vec<DrawnGroup>,
     updates: Vec<UpdateStats>,
-    /// Those of the critic.
+    /// The updates of the critic.
     critic_updates: Vec<UpdateStats>,
     /// What of the returns the critic explained before its updates, for each set of groups that was trained on.
     explained: Vec<f64>,

@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_run_without_an_advantage_does_not_end_well() {
-        let last = |lessons: &[StepLearning]| {
+        let last = |learned: &[StepLearning]| {
             let mut steps = UnlearnedSteps::new(&rl_table(""), 4);
-            let mut results: Vec<_> = (1..).zip(lessons).map(|(step, learning)| steps.add(step, learning)).collect();
+            let mut results: Vec<_> = (1..).zip(learned).map(|(step, learning)| steps.add(step, learning)).collect();
             let last = results.pop().unwrap();
             assert!(results.iter().all(Result::is_ok));
             last.map_err(|error| error.to_string())

@@ -6,10 +6,10 @@ use tokio::sync::Notify;
 
 /// Asks a run to end, or to report what it waits for. Copies ask the same run.
 #[derive(Debug, Clone, Default)]
-pub struct Control(Arc<Wishes>);
+pub struct Control(Arc<Requests>);
 
 #[derive(Debug, Default)]
-struct Wishes {
+struct Requests {
     stop: AtomicBool,
     report: Notify,
 }

@@ -1,7 +1,7 @@
 //! The host's side of the imports: the interfaces of the contract, and the WASI
 //! interfaces that depend on grants. This module connects the contract's types
-//! and a call's state with `grant`, `chat` and `exec`, which implement the
-//! imports.
+//! and a call's state with `grant`, `outside::chat` and `outside::exec`, which
+//! implement the imports.
 
 mod chat;
 mod chat_request;

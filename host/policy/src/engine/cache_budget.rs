@@ -1,4 +1,4 @@
-//! How much memory keys and values may take where nobody says it.
+//! How much memory keys and values may take where the configuration sets no limit.
 
 use super::request::EngineConfig;
 use crate::device::memory;

@@ -139,10 +139,10 @@ fn streamed(
             Some(Ok((index, Progress::Piece(piece)))) => {
                 let tokens: Vec<_> = piece.token.into_iter().collect();
                 let tokenizer = &server.engine.text().tokenizer;
-                let told = logprobs.then(|| of_text(tokenizer, &tokens, offsets[index]));
+                let of_tokens = logprobs.then(|| of_text(tokenizer, &tokens, offsets[index]));
                 offsets[index] += tokens.iter().map(|drawn| characters(tokenizer, drawn.token)).sum::<usize>();
                 let silent = piece.text.is_empty() && (tokens.is_empty() || !logprobs);
-                let choice = json!({"index": index, "text": piece.text, "logprobs": told, "finish_reason": null});
+                let choice = json!({"index": index, "text": piece.text, "logprobs": of_tokens, "finish_reason": null});
                 (!silent).then(|| Ok(chunk(vec![choice], Value::Null)))
             }
             Some(Ok((index, Progress::End(why, count)))) => {

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 /// `logprobs` of a chat completion.
 pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[DrawnToken]) -> Value {
     let one = |token: u32, logprob: f32| {
-        let told = tokenizer.token_to_text(token);
-        json!({"token": told.text, "logprob": logprob, "bytes": told.bytes})
+        let piece = tokenizer.token_to_text(token);
+        json!({"token": piece.text, "logprob": logprob, "bytes": piece.bytes})
     };
     let content = tokens.iter().map(|drawn| {
-        let mut told = one(drawn.token, drawn.logprob);
-        told["top_logprobs"] = drawn.top.iter().map(|&(token, logprob)| one(token, logprob)).collect();
-        told
+        let mut token = one(drawn.token, drawn.logprob);
+        token["top_logprobs"] = drawn.top.iter().map(|&(token, logprob)| one(token, logprob)).collect();
+        token
     });
     json!({"content": content.collect::<Vec<_>>(), "refusal": Value::Null})
 }

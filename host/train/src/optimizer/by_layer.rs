@@ -105,7 +105,7 @@ impl AdamW {
         let begins = layers.is_at_start();
         (layers.made, layers.is_broken) = (layers.made + 1, true);
         if begins {
-            // Those of the micro-batch before. Those of the last one stay noted until the step, which begins none again.
+            // The sums of the micro-batch before. The sums of the last micro-batch stay noted until the step.
             self.sums.finish()?;
         }
         match exchange {
@@ -159,7 +159,7 @@ impl AdamW {
         self.of_others(&parameters).try_for_each(|at| free(&self.leaves[at]))
     }
 
-    /// Those of the parameters that other ranks own.
+    /// The parameters among these that other ranks own.
     fn of_others<'a>(&'a self, parameters: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         parameters.iter().copied().filter(|&at| self.owners[at] != self.peers.rank())
     }

@@ -1,5 +1,5 @@
-//! What happens to a sample: it is drawn, it is scored, and with the last of its group the group is whole, or some samples
-//! are drawn again.
+//! What happens to a sample: it is drawn and then scored. After the last sample of a group, the group is whole, or some of
+//! its samples are drawn again.
 
 use super::GroupQueue;
 use super::started::{SampleState, StartedSample};

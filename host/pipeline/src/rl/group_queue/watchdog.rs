@@ -1,4 +1,4 @@
-//! Waits for what happens to the samples in flight, and says what they wait for if nothing happens.
+//! Waits for what happens to the samples in flight, and reports what they wait for if nothing happens.
 
 use super::started::SampleState;
 use super::{GroupQueue, share};
