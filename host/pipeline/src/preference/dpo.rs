@@ -1,16 +1,15 @@
 //! Pairs for DPO: two responses to a prompt, as `gavel sft` would learn them.
 
 use super::method::{Models, PairMethod};
-use super::pair_row::PairRow;
+use super::pair_row::{PairRow, RowPlace};
 use crate::commands::ShownText;
-use crate::error::{PipelineError, Result};
+use crate::error::Result;
 use crate::rows::{LearnedTurn, Parted, apply_limit};
 use crate::run::Setup;
 use gavel_config::{DpoTable, LearningConfig};
-use gavel_data::{Message, Row};
+use gavel_data::Message;
 use gavel_text::TextModel;
 use gavel_train::{PairStats, ResponsePair, SftRow, TrainError, Trainer};
-use std::path::Path;
 
 impl PairMethod for DpoTable {
     type Pair = ResponsePair;
@@ -24,21 +23,20 @@ impl PairMethod for DpoTable {
         self.batch_size
     }
 
-    fn pair(setup: &Setup, row: Row, path: &Path, parted: &Parted) -> Result<Option<ResponsePair>> {
-        let (text, limit, place) = (&setup.text, setup.limit, row.place.clone());
-        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let PairRow { prompt, chosen, rejected, options, .. } = PairRow::read(row).map_err(bad)?;
+    fn pair(setup: &Setup, row: PairRow, at: &RowPlace<'_>, parted: &Parted) -> Result<Option<ResponsePair>> {
+        let PairRow { prompt, chosen, rejected, options, .. } = row;
         let learned = |name: &str, answer: &[Message]| match answer {
-            [answer] => LearnedTurn::new(&prompt, &options, answer, text).map_err(bad),
+            [answer] => LearnedTurn::new(&prompt, &options, answer, &setup.text).map_err(|what| at.bad_row(what)),
             _ => {
                 let count = answer.len();
-                Err(bad(format!("`{name}` has {count} messages after the prompt: `gavel dpo` learns one")))
+                Err(at.bad_row(format!("`{name}` has {count} messages after the prompt: `gavel dpo` learns one")))
             }
         };
         let (chosen, rejected) = (learned("chosen", &chosen)?, learned("rejected", &rejected)?);
-        let (mut chosen, mut rejected) = (parted.note(chosen, path, &place), parted.note(rejected, path, &place));
+        let noted = |turn| parted.note(turn, at.path, &at.place);
+        let (mut chosen, mut rejected) = (noted(chosen), noted(rejected));
         begin_together(&mut chosen, &mut rejected);
-        let limited = |row| apply_limit(limit, row, path, &place);
+        let limited = |row| apply_limit(setup.limit, row, at.path, &at.place);
         let sides = limited(chosen)?.zip(limited(rejected)?);
         Ok(sides.map(|(chosen, rejected)| ResponsePair { chosen, rejected }))
     }

@@ -1,5 +1,6 @@
 //! What differs between the commands that learn from pairs.
 
+use super::pair_row::{PairRow, RowPlace};
 use crate::commands::ShownText;
 use crate::error::Result;
 use crate::rows::{DatasetRows, Drawable, Parted, usable};
@@ -27,15 +28,22 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
     fn batch_size(&self) -> usize;
 
     /// The pair of a row; nothing if the row is left out. Notes in `parted` what of a prompt is not read.
-    fn pair(setup: &Setup, row: Row, path: &Path, parted: &Parted) -> Result<Option<Self::Pair>>;
+    fn pair(setup: &Setup, row: PairRow, at: &RowPlace<'_>, parted: &Parted) -> Result<Option<Self::Pair>>;
 
     /// Both sides of a pair with their names, as text.
     fn shown(pair: &Self::Pair, text: &TextModel) -> Result<Vec<ShownText>>;
 
+    /// The pair of a row of a dataset; nothing if the row is left out.
+    fn of_row(setup: &Setup, row: Row, path: &Path, parted: &Parted) -> Result<Option<Self::Pair>> {
+        let at = RowPlace { path, place: row.place.clone() };
+        let row = PairRow::read(row).map_err(|what| at.bad_row(what))?;
+        Self::pair(setup, row, &at, parted)
+    }
+
     /// The pairs of these rows.
     fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>> {
         let parted = Parted::default();
-        let pairs = usable(rows, |row, path| Self::pair(setup, row, path, &parted))?;
+        let pairs = usable(rows, |row, path| Self::of_row(setup, row, path, &parted))?;
         parted.warn();
         Ok(pairs)
     }

@@ -1,8 +1,23 @@
 //! A row with a pair, in the forms that TRL's datasets have.
 
+use crate::error::PipelineError;
 use crate::rows::{template_kwargs, tools};
 use gavel_agent::PromptOptions;
 use gavel_data::{Columns, Message, Role, Row, Task, TaskError, last_turn};
+use std::path::Path;
+
+/// The place of a row, for errors.
+pub(super) struct RowPlace<'a> {
+    pub(super) path: &'a Path,
+    pub(super) place: String,
+}
+
+impl RowPlace<'_> {
+    /// The error of a row that cannot be used.
+    pub(super) fn bad_row(&self, what: String) -> PipelineError {
+        PipelineError::BadRow { path: self.path.to_owned(), place: self.place.clone(), what }
+    }
+}
 
 /// A prompt with two answers, of which one is preferred.
 #[derive(Debug)]

@@ -1,17 +1,16 @@
 //! Pairs for a reward model: whole conversations, as it reads them when it is asked.
 
 use super::method::{Models, PairMethod};
-use super::pair_row::PairRow;
+use super::pair_row::{PairRow, RowPlace};
 use crate::commands::ShownText;
-use crate::error::{PipelineError, Result};
+use crate::error::Result;
 use crate::rows::{Parted, PromptLimit};
 use crate::run::Setup;
 use gavel_agent::PromptOptions;
 use gavel_config::{LearningConfig, Overlong, RewardModelTrainTable};
-use gavel_data::{Message, Row};
+use gavel_data::Message;
 use gavel_text::{RenderOptions, TextModel};
 use gavel_train::{ConversationPair, PairStats, TrainError, Trainer};
-use std::path::Path;
 
 impl PairMethod for RewardModelTrainTable {
     type Pair = ConversationPair;
@@ -25,13 +24,11 @@ impl PairMethod for RewardModelTrainTable {
         self.batch_size
     }
 
-    fn pair(setup: &Setup, row: Row, path: &Path, _: &Parted) -> Result<Option<ConversationPair>> {
-        let (text, limit, place) = (&setup.text, setup.limit, row.place.clone());
-        let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-        let PairRow { prompt, chosen, rejected, margin, options } = PairRow::read(row).map_err(bad)?;
+    fn pair(setup: &Setup, row: PairRow, at: &RowPlace<'_>, _: &Parted) -> Result<Option<ConversationPair>> {
+        let PairRow { prompt, chosen, rejected, margin, options } = row;
         let ids = |answer: &[Message]| {
-            let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, text).map_err(bad)?;
-            cut(ids, limit, path, &place)
+            let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, &setup.text);
+            cut(ids.map_err(|what| at.bad_row(what))?, setup.limit, at)
         };
         let sides = ids(&chosen)?.zip(ids(&rejected)?);
         Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
@@ -90,20 +87,16 @@ fn conversation_ids(
 }
 
 /// The tokens to learn from; nothing if the row is left out.
-fn cut(mut ids: Vec<u32>, limit: PromptLimit, path: &Path, place: &str) -> Result<Option<Vec<u32>>> {
+fn cut(mut ids: Vec<u32>, limit: PromptLimit, at: &RowPlace<'_>) -> Result<Option<Vec<u32>>> {
     let excess = ids.len().saturating_sub(limit.tokens());
     match limit.overlong {
         _ if excess == 0 => Ok(Some(ids)),
         Overlong::Drop => Ok(None),
         Overlong::Truncate => Ok(Some(ids.split_off(excess))),
-        Overlong::Error => Err(PipelineError::BadRow {
-            path: path.to_owned(),
-            place: place.to_owned(),
-            what: format!(
-                "a conversation has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"",
-                ids.len(),
-                limit.tokens()
-            ),
-        }),
+        Overlong::Error => Err(at.bad_row(format!(
+            "a conversation has {} tokens, at most {} fit\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"",
+            ids.len(),
+            limit.tokens()
+        ))),
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn show<T: PairMethod>(config: &Config<T>, count: NonZeroUsize) -> Re
     let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let parted = Parted::default();
     let shown = first(config, &config.data.train, &setup, count, |row, path| {
-        let pair = T::pair(&setup, row, path, &parted)?;
+        let pair = T::of_row(&setup, row, path, &parted)?;
         pair.map_or(Ok(Vec::new()), |pair| T::shown(&pair, &setup.text))
     })?;
     parted.warn();
