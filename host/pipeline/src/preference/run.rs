@@ -6,7 +6,9 @@ use crate::error::{PipelineError, Result};
 use crate::memory::{Prediction, predict_pairs};
 use crate::ranks::Ranks;
 use crate::rows::{Drawable, Parted, TaskStream, dataset_rows};
-use crate::run::{Control, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder, probe};
+use crate::run::{
+    Control, Opening, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder, probe,
+};
 use gavel_config::{Config, ConfigError, Datasets};
 use gavel_policy::{Model, threads};
 use gavel_runs::{Checkpoints, Metrics};
@@ -58,7 +60,8 @@ pub(super) fn run<T: PairMethod>(
         if ranks.is_first() {
             probe(config, &setup, &[])?;
         }
-        let opened = open_folder(config, &setup, Grouping::default(), found, ranks)?;
+        let opening = Opening { config, setup: &setup, grouping: Grouping::default(), found, ranks };
+        let opened = open_folder(opening)?;
         let Trained { policy, trainer, .. } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match T::NEEDS_REFERENCE {
             true => Some(policy.reference(&config.model, &config.resources, config.seed)?),

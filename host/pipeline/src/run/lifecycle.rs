@@ -9,7 +9,7 @@ use crate::run::critic::Critic;
 use crate::run::policy::Policy;
 use crate::run::recorder::Recorder;
 use crate::run::reference::Reference;
-use crate::run::resume::{Found, open_folder};
+use crate::run::resume::{Found, Opening, open_folder};
 use crate::run::setup::Setup;
 use crate::run::summary::Summary;
 use crate::run::trained::Trained;
@@ -76,7 +76,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         ranks: &Ranks,
     ) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
-        let opened = open_folder(config, &setup, grouping, found, ranks)?;
+        let opened = open_folder(Opening { config, setup: &setup, grouping, found, ranks })?;
         let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
         let reference = match needs_reference {
             true => Some(Reference::open(config, &policy, opened.checkpoint())?),

@@ -29,7 +29,7 @@ pub(crate) use policy::Policy;
 pub(crate) use probe::{probe, tasks, try_rewards, try_rewards_on};
 pub(crate) use rank_work::RankWork;
 pub(crate) use recorder::Recorder;
-pub(crate) use resume::{components, find_run, open_folder};
+pub(crate) use resume::{Opening, components, find_run, open_folder};
 pub(crate) use setup::{Setup, check_data_sources, scorer};
 pub(crate) use spending::over_budget;
 pub use start::Start;

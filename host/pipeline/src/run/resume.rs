@@ -77,14 +77,18 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     }
 }
 
+/// A run whose folder is to be opened.
+pub(crate) struct Opening<'a, T> {
+    pub(crate) config: &'a Config<T>,
+    pub(crate) setup: &'a Setup,
+    pub(crate) grouping: Grouping,
+    pub(crate) found: Option<Found>,
+    pub(crate) ranks: &'a Ranks,
+}
+
 /// Makes the folder of a new run, or takes the folder that was found. Nothing in that folder is dropped yet.
-pub(crate) fn open_folder<T: TrainTable + Serialize>(
-    config: &Config<T>,
-    setup: &Setup,
-    grouping: Grouping,
-    found: Option<Found>,
-    ranks: &Ranks,
-) -> Result<Opened> {
+pub(crate) fn open_folder<T: TrainTable + Serialize>(opening: Opening<'_, T>) -> Result<Opened> {
+    let Opening { config, setup, grouping, found, ranks } = opening;
     let actors = setup.episode_kind.actors(config);
     let set = PluginSet { actors, ..PluginSet::of(&setup.scorer, grouping, 1) };
     check_plugins(ranks, &set)?;
