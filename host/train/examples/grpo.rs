@@ -24,9 +24,8 @@ use std::sync::Arc;
 const PROMPTS_PER_STEP: usize = 4;
 const GROUP_SIZE: usize = 8;
 const MAX_TOKENS: usize = 32;
-const LEARNING_RATE: f64 = 1e-2;
 
-/// Trains `model` for some steps. Returns the mean reward of each step.
+/// Trains `model` for `steps` steps. Returns the mean reward of each step.
 pub fn train(
     model: &Model,
     text: &TextModel,
@@ -34,6 +33,7 @@ pub fn train(
     reward: &Plugin,
     tasks: &[Arc<Task>],
     steps: u64,
+    learning_rate: f64,
 ) -> Result<Vec<f64>, Box<dyn Error>> {
     let mut engine = Engine::new(model, EngineConfig::default())?;
     let mut trainer = Trainer::new(model, OptimizerConfig::default(), 8192)?;
@@ -93,7 +93,7 @@ pub fn train(
             mini_batch: &mini_batch,
             loss: &loss,
             temperature: 1.0,
-            learning_rate: LEARNING_RATE,
+            learning_rate,
         };
         let statistics = trainer.update(update)?.statistics;
         engine.weights_changed();
@@ -121,5 +121,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN))?;
     let spec = PluginSpec { params: serde_json::from_str(params)?, ..PluginSpec::new("reward", reward) };
     let reward = sandbox.handle().block_on(Plugin::load(&sandbox, spec))?;
-    train(&model, &text, &sandbox, &reward, &tasks, 20).map(drop)
+    train(&model, &text, &sandbox, &reward, &tasks, 20, 1e-6).map(drop)
 }

@@ -33,7 +33,7 @@ fn the_reward_of_a_small_model_rises() {
     let params = json!({"pattern": "(?s)[\\x00-\\x7f].*"});
     let spec = PluginSpec { params: serde_json::from_value(params).unwrap(), ..PluginSpec::new("format", path) };
     let reward = sandbox.handle().block_on(Plugin::load(&sandbox, spec)).unwrap();
-    let means = grpo::train(&model, &TextModel::byte_level(), &sandbox, &reward, &tasks, 12).unwrap();
-    let [first, last] = [&means[..3], &means[9..]].map(|part| part.iter().sum::<f64>() / 3.0);
+    let means = grpo::train(&model, &TextModel::byte_level(), &sandbox, &reward, &tasks, 20, 0.05).unwrap();
+    let [first, last] = [&means[..3], &means[17..]].map(|part| part.iter().sum::<f64>() / 3.0);
     assert!(first < 0.7 && last > 0.9, "{means:?}");
 }
