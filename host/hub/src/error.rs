@@ -9,6 +9,7 @@ const SHOWN_CHECKPOINTS: usize = 8;
 
 /// Why a model or a dataset of the hub cannot be found or downloaded.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum HubError {
     /// A path that does not exist and is not a name of the hub.
     #[error("there is no folder {}\nhint: {}", .0.display(), instead(.0))]
@@ -26,7 +27,6 @@ pub enum HubError {
         "cannot find the {name}: it is not in the hub's cache {}, and {why}\nhint: download it where there is a network: {command}; or name a folder that has it", cache.display()
     )]
     Unreachable {
-        /// The model or dataset.
         name: String,
         /// Where it was looked for.
         cache: PathBuf,
@@ -38,29 +38,24 @@ pub enum HubError {
     /// The hub does not have it.
     #[error("the hub has no {name}: {answer}\nhint: {hint}")]
     Unknown {
-        /// The model or dataset.
         name: String,
         /// What the hub answers.
         answer: String,
-        /// What to do.
         hint: String,
     },
     /// The hub restricts access to it.
     #[error("the hub does not give the {name} to {whom}: {answer}\nhint: {hint}")]
     Forbidden {
-        /// The model or dataset.
         name: String,
         /// Who asks.
         whom: String,
         /// What the hub answers.
         answer: String,
-        /// What to do.
         hint: String,
     },
     /// The repository lacks a file.
     #[error("the {name} of the hub has no {file}\nhint: {hint}")]
     NoFile {
-        /// The model or dataset.
         name: String,
         /// The file, or the pattern.
         file: String,
@@ -70,7 +65,6 @@ pub enum HubError {
     /// A downloaded file is not the hub's.
     #[error("the {name}: {what}\nhint: try again; or download it: {command}")]
     Broken {
-        /// The model or dataset.
         name: String,
         /// The file, and what is wrong.
         what: String,
@@ -79,18 +73,12 @@ pub enum HubError {
     },
     /// The cache cannot be written.
     #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// The address or the token of the hub cannot be used.
     #[error("{variable}: {what}")]
     Variable {
         /// The variable, or the file.
         variable: String,
-        /// What is wrong.
         what: String,
     },
     /// There is nothing to check the hub's certificate with.

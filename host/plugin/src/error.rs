@@ -9,31 +9,20 @@ use std::path::{Path, PathBuf};
 
 /// A plugin that does not load.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum LoadError {
     /// The engine itself does not start.
     #[error("cannot start the WebAssembly engine: {0}")]
     Engine(String),
     /// The file cannot be read.
     #[error("plugin `{plugin}`: cannot read {}: {source}{}", path.display(), where_it_is_missing(path, source))]
-    Read {
-        /// The plugin's name in the run.
-        plugin: String,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { plugin: String, path: PathBuf, source: io::Error },
     /// A core module where a component is needed.
     #[error(
         "plugin `{plugin}`: {} is a core WebAssembly module, not a component\nhint: build it for the target wasm32-wasip2, or wrap it with `wasm-tools component new`",
         path.display()
     )]
-    CoreModule {
-        /// The plugin's name in the run.
-        plugin: String,
-        /// The file.
-        path: PathBuf,
-    },
+    CoreModule { plugin: String, path: PathBuf },
     /// Source code, or a plugin's folder, where its component is needed.
     #[error(
         "plugin `{plugin}`: {} is not a component{}",
@@ -43,18 +32,11 @@ pub enum LoadError {
             false => format!(", but source code\nhint: create a plugin from it with `gavel plugin new` (for a reward function in Python, add --from-verl {0} or --from-trl {0}), then run `gavel plugin build`", path.display()),
         }
     )]
-    Source {
-        /// The plugin's name in the run.
-        plugin: String,
-        /// The file or folder.
-        path: PathBuf,
-    },
+    Source { plugin: String, path: PathBuf },
     /// The file is not WebAssembly, or broken.
     #[error("plugin `{plugin}`: {} is not a valid component: {}", path.display(), ShownLines(what))]
     Invalid {
-        /// The plugin's name in the run.
         plugin: String,
-        /// The file.
         path: PathBuf,
         /// The compiler's message.
         what: String,
@@ -69,9 +51,7 @@ pub enum LoadError {
         }
     )]
     TooCostly {
-        /// The plugin's name in the run.
         plugin: String,
-        /// The file.
         path: PathBuf,
         /// What there is too much of.
         what: TooCostly,
@@ -83,11 +63,8 @@ pub enum LoadError {
         which.key()
     )]
     Exceeded {
-        /// The plugin's name in the run.
         plugin: String,
-        /// The file.
         path: PathBuf,
-        /// The limit.
         which: LoadBudget,
         /// Its value, in words.
         allowed: String,
@@ -97,9 +74,7 @@ pub enum LoadError {
         "plugin `{plugin}` was built for the contract gavel:plugin@{found}; this gavel speaks {known}\nhint: rebuild it with the SDK of this version"
     )]
     UnknownContract {
-        /// The plugin's name in the run.
         plugin: String,
-        /// Its contract.
         found: String,
         /// This host's contract.
         known: &'static str,
@@ -110,9 +85,7 @@ pub enum LoadError {
         if exported.is_empty() { "nothing".to_owned() } else { Shown(exported.join(", ")).to_string() }
     )]
     MissingExport {
-        /// The plugin's name in the run.
         plugin: String,
-        /// The interface.
         needed: &'static str,
         /// The interfaces of the contract that are there.
         exported: Vec<String>,
@@ -121,27 +94,18 @@ pub enum LoadError {
     #[error(
         "program `{program}` does not export wasi:cli/run\nhint: build it as a command, such as a crate with a `main` for wasm32-wasip2"
     )]
-    NoProgram {
-        /// Its name in the run.
-        program: String,
-    },
+    NoProgram { program: String },
     /// A program that imports more than its arguments and its input.
     #[error(
         "program `{program}` imports {}, which is not available to programs\nhint: rebuild it without that import",
         Shown(import)
     )]
-    ProgramImport {
-        /// Its name in the run.
-        program: String,
-        /// The import.
-        import: String,
-    },
+    ProgramImport { program: String, import: String },
     /// It sees the answer key and acts for the policy.
     #[error(
         "plugin `{plugin}` exports both {scorer} and {actor}: a component that sees the answer key must not act for the policy\nhint: split it into two components"
     )]
     BothFamilies {
-        /// The plugin's name in the run.
         plugin: String,
         /// The interface that is given the answer key.
         scorer: &'static str,
@@ -154,64 +118,39 @@ pub enum LoadError {
         Shown(import)
     )]
     AnswerKey {
-        /// The plugin's name in the run.
         plugin: String,
         /// The interface that acts for the policy.
         actor: &'static str,
-        /// The import.
         import: String,
     },
     /// A component where a tool is needed.
     #[error(
         "plugin `{plugin}` is not a tool: it does not export gavel:plugin/tool\nhint: a reward belongs in a [[reward]] table"
     )]
-    NotATool {
-        /// Its name in the run.
-        plugin: String,
-    },
+    NotATool { plugin: String },
     /// A component where an agent is needed.
     #[error(
         "plugin `{plugin}` is not an agent: it does not export gavel:plugin/agent\nhint: name a component with an agent in agent.path; a tool belongs in a [[tool]] table"
     )]
-    NotAnAgent {
-        /// Its name in the run.
-        plugin: String,
-    },
+    NotAnAgent { plugin: String },
     /// It is not an agent, but imports what only agents have.
     #[error(
         "plugin `{plugin}` imports {}, which only agents have\nhint: rebuild it without that import, or export gavel:plugin/agent",
         Shown(import)
     )]
-    NoEpisode {
-        /// The plugin's name in the run.
-        plugin: String,
-        /// The import.
-        import: String,
-    },
+    NoEpisode { plugin: String, import: String },
     /// A tool that does not list its functions.
     #[error("tool `{plugin}` does not list its functions: {}", ShownLines(what))]
-    NoSpecs {
-        /// Its name in the run.
-        plugin: String,
-        /// Why.
-        what: String,
-    },
+    NoSpecs { plugin: String, what: String },
     /// A tool that describes a function wrongly.
     #[error("tool `{plugin}`: {}", ShownLines(what))]
-    Function {
-        /// Its name in the run.
-        plugin: String,
-        /// What is wrong.
-        what: String,
-    },
+    Function { plugin: String, what: String },
     /// A session of the tool or the agent would never have room.
     #[error(
         "a session of plugin `{plugin}` may use {asked} bytes of memory, more than the {allowed} bytes that all sessions may have together\nhint: lower its memory limit"
     )]
     SessionMemory {
-        /// Its name in the run.
         plugin: String,
-        /// Its limit.
         asked: usize,
         /// The limit of all.
         allowed: usize,
@@ -236,9 +175,7 @@ pub enum LoadError {
         not_granted(plugin, *grant)
     )]
     NotGranted {
-        /// The plugin's name in the run.
         plugin: String,
-        /// The import.
         import: String,
         /// What to write in its grants, where a grant for it exists.
         grant: Option<&'static str>,
@@ -246,7 +183,6 @@ pub enum LoadError {
     /// A grant that cannot be given.
     #[error("plugin `{plugin}`: {source}")]
     Grant {
-        /// The plugin's name in the run.
         plugin: String,
         /// The grant, and why.
         source: GrantError,
@@ -256,7 +192,6 @@ pub enum LoadError {
         "plugin `{plugin}` declares scores from {min} to {max}, which is not a range\nhint: declare two finite numbers, the lower one first, or no range"
     )]
     ScoreRange {
-        /// The plugin's name in the run.
         plugin: String,
         /// The lowest score, as declared.
         min: f64,
@@ -267,18 +202,13 @@ pub enum LoadError {
     #[error(
         "plugin `{plugin}` cannot be reused: it does not declare itself pure\nhint: remove `reuse`, or declare it pure in its `info` if the same input always gives the same verdict"
     )]
-    NotPure {
-        /// The plugin's name in the run.
-        plugin: String,
-    },
+    NotPure { plugin: String },
     /// Its memory limit is higher than the limit of all plugins together.
     #[error(
         "plugin `{plugin}` may use {asked} bytes of memory in a call, more than the {allowed} bytes of all plugins together\nhint: lower its memory limit"
     )]
     MemoryLimit {
-        /// The plugin's name in the run.
         plugin: String,
-        /// Its limit.
         asked: usize,
         /// The limit of all.
         allowed: usize,
@@ -289,7 +219,6 @@ pub enum LoadError {
         ShownLines(what)
     )]
     Mismatch {
-        /// The plugin's name in the run.
         plugin: String,
         /// The linker's message.
         what: String,
@@ -297,7 +226,6 @@ pub enum LoadError {
     /// `init` refused the parameters.
     #[error("plugin `{plugin}` refuses its parameters {params}: {}", ShownLines(what))]
     Params {
-        /// The plugin's name in the run.
         plugin: String,
         /// The parameters, as JSON.
         params: String,
@@ -307,11 +235,9 @@ pub enum LoadError {
     /// `init` failed.
     #[error("plugin `{plugin}` failed to initialise with the parameters {params}: {}", ShownLines(what))]
     Init {
-        /// The plugin's name in the run.
         plugin: String,
         /// The parameters, as JSON.
         params: String,
-        /// What happened.
         what: String,
     },
 }

@@ -19,21 +19,19 @@ pub struct ConfigFile {
 
 /// Why a configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ConfigFileError {
     /// The file cannot be read.
     #[error("cannot read the configuration {}: {source}{}", path.display(), chain(includers))]
     Read {
-        /// The file.
         path: PathBuf,
         /// The files that lead to it: each includes the next one.
         includers: Vec<PathBuf>,
-        /// Why.
         source: std::io::Error,
     },
     /// The file is not TOML.
     #[error("{}: {what}", path.display())]
     Syntax {
-        /// The file.
         path: PathBuf,
         /// The parser's message.
         what: String,
@@ -41,7 +39,6 @@ pub enum ConfigFileError {
     /// Its `include` is not a list of files.
     #[error("{}: include: expected a path or a list of paths, found {found}", path.display())]
     NotPaths {
-        /// The file.
         path: PathBuf,
         /// The value found there.
         found: String,

@@ -6,25 +6,19 @@ use std::path::{Path, PathBuf};
 
 /// A failure of a run's folder.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum RunError {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// `read`, `write`, …
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The content of a file is wrong.
     #[error("{} is damaged: {what}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    Damaged { path: PathBuf, what: String },
     /// Another process writes into the run's folder.
     #[error(
         "the run {} is in use by {holder}\nhint: wait until that process ends, or end it; there is nothing else to clean up",
@@ -90,7 +84,6 @@ pub enum RunError {
         path: PathBuf,
         /// The file at fault.
         file: PathBuf,
-        /// What is wrong with it.
         what: String,
         /// The newest step before it whose checkpoint is whole.
         whole: Option<u64>,
@@ -103,7 +96,6 @@ pub enum RunError {
     DamagedWeights {
         /// The file at fault.
         file: PathBuf,
-        /// What is wrong with it.
         what: String,
     },
     /// A component's file changed while it was in use.
@@ -112,9 +104,7 @@ pub enum RunError {
         path.display()
     )]
     Swapped {
-        /// The plugin's name in the run.
         plugin: String,
-        /// The file.
         path: PathBuf,
         /// The hash of the file now.
         found: String,

@@ -4,21 +4,19 @@ use std::path::PathBuf;
 
 /// A failure of a tokenizer or a chat template.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum TextError {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// `read`, `write` or `create`.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The content of a file is wrong.
     #[error("{}: {what}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// What is wrong, naming the field.
         what: String,
@@ -32,29 +30,20 @@ pub enum TextError {
     /// A template refuses a conversation with `raise_exception`.
     #[error("{}{}: the chat template refuses the conversation: {what}\nhint: change the messages, or the template", path.display(), at(*.line))]
     Refused {
-        /// The file with the template.
         path: PathBuf,
         /// The line of the template, from 1 on.
         line: Option<usize>,
-        /// The message of the template.
         what: String,
     },
     /// A template renders no text that could follow a reply as it was generated.
     #[error("{}: the chat template cannot continue a conversation after a reply: {what}\nhint: use another chat template", path.display())]
-    Continuation {
-        /// The file with the template.
-        path: PathBuf,
-        /// Why.
-        what: String,
-    },
+    Continuation { path: PathBuf, what: String },
     /// A template cannot render a conversation.
     #[error("{}{}: the chat template failed: {what}\nhint: correct the template, or remove what it does not support from the messages", path.display(), at(*.line))]
     Template {
-        /// The file with the template.
         path: PathBuf,
         /// The line of the template, from 1 on.
         line: Option<usize>,
-        /// What is wrong.
         what: String,
     },
 }

@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 /// An error: what is wrong, in a sentence, and a hint if there is something to
 /// do.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
         /// Such as `read`.
         action: &'static str,
-        /// The file or folder.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The folder is not a project.
@@ -23,24 +22,14 @@ pub enum Error {
         "there is no {MANIFEST} in {}\nhint: name the folder of a plugin, or make one with `gavel plugin new NAME --lang LANGUAGE`",
         folder.display()
     )]
-    NoManifest {
-        /// The folder.
-        folder: PathBuf,
-    },
+    NoManifest { folder: PathBuf },
     /// The plugin has no component yet.
     #[error(
         "the plugin `{name}` is not built: there is no {}\nhint: run `gavel plugin build {}`",
         component.display(),
         folder.display()
     )]
-    NotBuilt {
-        /// The plugin's name.
-        name: String,
-        /// The place of the component.
-        component: PathBuf,
-        /// The plugin's folder.
-        folder: PathBuf,
-    },
+    NotBuilt { name: String, component: PathBuf, folder: PathBuf },
     /// The path is a file.
     #[error(
         "{} is a file, and a plugin is a folder with a {MANIFEST}\nhint: name the folder{}",
@@ -51,14 +40,10 @@ pub enum Error {
             String::new()
         }
     )]
-    NotAFolder {
-        /// The file.
-        file: PathBuf,
-    },
+    NotAFolder { file: PathBuf },
     /// The manifest is not valid.
     #[error("{}: {what}{}", path.display(), hint(hint_text))]
     Manifest {
-        /// The file.
         path: PathBuf,
         /// The key, and what is wrong with it.
         what: String,
@@ -70,7 +55,6 @@ pub enum Error {
         "`{name}` cannot be the name of a plugin: {what}\nhint: take lower-case letters, digits and dashes, such as `exact-answer`"
     )]
     Name {
-        /// The name.
         name: String,
         /// The rule that it breaks.
         what: &'static str,
@@ -79,25 +63,16 @@ pub enum Error {
     #[error(
         "there is no SDK for the language `{found}`\nhint: the languages are rust, python, js (also for TypeScript) and c (also for C++)"
     )]
-    Language {
-        /// The requested language.
-        found: String,
-    },
+    Language { found: String },
     /// There is no such kind of plugin.
     #[error(
         "`{found}` is not a kind of plugin\nhint: the kinds are {}",
         crate::Kind::ALL.map(crate::Kind::as_str).join(", ")
     )]
-    Kind {
-        /// The requested kind.
-        found: String,
-    },
+    Kind { found: String },
     /// The folder of a new project is not empty.
     #[error("{} exists and is not empty\nhint: take another name, or remove the folder", folder.display())]
-    Exists {
-        /// The folder.
-        folder: PathBuf,
-    },
+    Exists { folder: PathBuf },
     /// A tool of the language is not installed.
     #[error(
         "{} is not installed: it {}{}\nhint: install it with `{}`",
@@ -107,7 +82,6 @@ pub enum Error {
         tool.install
     )]
     MissingTool {
-        /// The tool.
         tool: &'static Tool,
         /// The places where it was searched; may be empty.
         searched: String,
@@ -115,7 +89,6 @@ pub enum Error {
     /// A tool of the language failed.
     #[error("{what}; its output:\n\n{}", said.trim_end())]
     Failed {
-        /// What failed.
         what: String,
         /// The whole output of the tool.
         said: String,
@@ -125,25 +98,14 @@ pub enum Error {
     Source {
         /// What is wrong, with the file.
         what: String,
-        /// What to do.
         hint_text: String,
     },
     /// The component does not match the manifest.
     #[error("{what}\nhint: {hint_text}")]
-    Component {
-        /// What is wrong.
-        what: String,
-        /// What to do.
-        hint_text: String,
-    },
+    Component { what: String, hint_text: String },
     /// The folder cannot be watched.
     #[error("cannot watch {}: {what}", folder.display())]
-    Watch {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        what: String,
-    },
+    Watch { folder: PathBuf, what: String },
 }
 
 fn hint(text: &str) -> String {

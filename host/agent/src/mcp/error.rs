@@ -6,23 +6,16 @@ use std::time::Duration;
 
 /// Why an MCP server cannot be used. Every error names the tool.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum McpError {
     /// Its program does not start.
     #[error(
         "tool `{tool}`: cannot start `{program}`: {source}\nhint: name a program of PATH, or its file, in tool.mcp"
     )]
-    Start {
-        /// The tool.
-        tool: String,
-        /// The program.
-        program: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    Start { tool: String, program: String, source: std::io::Error },
     /// A variable of its environment cannot be passed to it.
     #[error("tool `{tool}`: {source}")]
     Environment {
-        /// The tool.
         tool: String,
         /// Which variable, and why.
         source: GrantError,
@@ -31,46 +24,24 @@ pub enum McpError {
     #[error(
         "tool `{tool}`: api_key_env: the variable {variable} is not set\nhint: set it in the environment of gavel, or remove api_key_env if the server needs no key"
     )]
-    NoKey {
-        /// The tool.
-        tool: String,
-        /// The variable.
-        variable: String,
-    },
+    NoKey { tool: String, variable: String },
     /// Its limiter is not configured.
     #[error(
         "tool `{tool}`: limit: there is no limiter `{limiter}`\nhint: add [limiter.{limiter}], such as requests_per_second = 10"
     )]
-    NoLimiter {
-        /// The tool.
-        tool: String,
-        /// The limiter.
-        limiter: String,
-    },
+    NoLimiter { tool: String, limiter: String },
     /// There are no root certificates for HTTPS.
     #[error("tool `{tool}`: {source}")]
-    Tls {
-        /// The tool.
-        tool: String,
-        /// Why.
-        source: NoRootCertificates,
-    },
+    Tls { tool: String, source: NoRootCertificates },
     /// The HTTP client cannot be made.
     #[error("tool `{tool}`: cannot make an HTTP client: {source}")]
-    Client {
-        /// The tool.
-        tool: String,
-        /// Why.
-        source: reqwest::Error,
-    },
+    Client { tool: String, source: reqwest::Error },
     /// It does not answer as an MCP server does.
     #[error("tool `{tool}`: {server}: {what}\nhint: check that it is an MCP server, and that it works by itself")]
     Connect {
-        /// The tool.
         tool: String,
         /// The program or the address.
         server: String,
-        /// What happened.
         what: String,
     },
     /// It does not answer in time.
@@ -79,7 +50,6 @@ pub enum McpError {
         limit.as_secs_f64()
     )]
     Slow {
-        /// The tool.
         tool: String,
         /// The program or the address.
         server: String,
@@ -88,10 +58,5 @@ pub enum McpError {
     },
     /// A function that cannot be offered.
     #[error("tool `{tool}`: {what}")]
-    Function {
-        /// The tool.
-        tool: String,
-        /// What is wrong with it.
-        what: String,
-    },
+    Function { tool: String, what: String },
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 /// Why a tape has no answer to a request.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum TapeError {
     /// The request was not recorded.
     #[error("the {import} request {name} was not recorded")]
     NotRecorded {
-        /// The import.
         import: String,
         /// The request, for messages.
         name: String,
@@ -18,19 +18,12 @@ pub enum TapeError {
     Io {
         /// `read`, `write` or `sync`.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// A file of the tape has other contents than were written.
     #[error("{} of the tape is damaged: {what}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    Damaged { path: PathBuf, what: String },
     /// The process is ending.
     #[error("the host stopped while it wrote the tape")]
     Stopped,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// Why a replay failed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ReplayError {
     /// The recording cannot be read.
     #[error(transparent)]
@@ -30,7 +31,6 @@ pub enum ReplayError {
         }
     )]
     NothingSelected {
-        /// The recording's folder.
         folder: PathBuf,
         /// The id that was asked for.
         sample: Option<String>,
@@ -42,9 +42,7 @@ pub enum ReplayError {
     /// The recording does not have this plugin.
     #[error("{} has no plugin `{name}`; its plugins are: {}", folder.display(), Shown(known.join(", ")))]
     UnknownPlugin {
-        /// The recording's folder.
         folder: PathBuf,
-        /// The name.
         name: String,
         /// The plugins of the recording.
         known: Vec<String>,
