@@ -2,7 +2,7 @@
 //!
 //! An [`Episode`] is one attempt at a task. It asks a [`Policy`] for turns and a [`ToolSet`] for answers, and ends as a
 //! [`gavel_data::Sample`]. In an [`AgentEpisode`], a component of the user does the asking. No libtorch here: the policy
-//! is whoever implements the trait.
+//! is any implementation of the trait.
 
 mod agent_episode;
 mod agent_link;

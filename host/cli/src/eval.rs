@@ -28,7 +28,7 @@ const ENDPOINT_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// Answer the validation set and score the answers.
 ///
-/// The model is that of the configuration, a checkpoint, or one behind an OpenAI-compatible endpoint. One answer to
+/// The model is the one of the configuration, a checkpoint, or a model behind an OpenAI-compatible endpoint. One answer to
 /// each row is greedy; several are sampled, and give pass@k. The configuration may leave out `[model]`, `[train]` and
 /// `data.train`.
 #[derive(Args)]

@@ -44,7 +44,7 @@ pub struct GenerateArgs {
     /// Above 1, make tokens that are in the prompt or the response less probable.
     #[arg(long, value_name = "F")]
     repetition_penalty: Option<f32>,
-    /// The most tokens of a response; by default that of generation_config.json, or else what there is room for.
+    /// The most tokens of a response; by default as many as generation_config.json sets, or else as there is room for.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
     /// A text that ends the response and is not part of it; may be repeated.

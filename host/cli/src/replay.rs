@@ -31,7 +31,7 @@ pub struct ReplayArgs {
     /// Only the samples of this step.
     #[arg(long, value_name = "S")]
     step: Option<u64>,
-    /// Only the sample with this id, or those of the task with this id.
+    /// Only the sample with this id, or the samples of the task with this id.
     #[arg(long, value_name = "ID")]
     sample: Option<String>,
     /// Another component, or the folder of a built plugin, for a plugin of the run.

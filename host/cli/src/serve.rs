@@ -19,11 +19,11 @@ use std::time::Duration;
 /// How long requests may still be answered once the model has failed.
 const ANSWERS: Duration = Duration::from_secs(1);
 
-/// Serve a model over HTTP with the OpenAI API, or a classifier with that of vLLM and text-embeddings-inference.
+/// Serve a model over HTTP with the OpenAI API, or a classifier with the API of vLLM and text-embeddings-inference.
 ///
 /// The paths are /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and
 /// /metrics for Prometheus. A classifier answers /classify, /score, /rerank, /predict and /v1/embeddings, /v1/models and
-/// /health. There is no authentication: whoever reaches the port may use it.
+/// /health. There is no authentication: everybody who reaches the port may use it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'"
@@ -37,7 +37,7 @@ pub struct ServeArgs {
     /// The port; 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     port: u16,
-    /// The model's name in the API; by default that of its folder.
+    /// The model's name in the API; by default its folder's.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }

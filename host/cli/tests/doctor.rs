@@ -73,7 +73,7 @@ fn the_plugins_of_a_release_are_compared_with_its_list() {
     std::fs::remove_file(path("programs/python.wasm")).unwrap();
     let printed = doctor();
     let found = about(&printed, "standard plugins");
-    let says = "2 of 2 components are gone or not those of the release: plugins/math.wasm, programs/python.wasm";
+    let says = "2 of 2 components are gone or differ from the release: plugins/math.wasm, programs/python.wasm";
     assert_eq!(found[0], format!("changed  standard plugins           {says}"));
     assert!(found[1].ends_with("-> unpack the archive again"), "{printed}");
 }

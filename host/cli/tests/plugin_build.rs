@@ -500,7 +500,7 @@ fn parameters_that_a_plugin_refuses_are_those_of_its_manifest() {
     for command in ["test", "check", "bench"] {
         let said = refused(&["plugin", command, "polite"]);
         assert!(said.contains(in_manifest), "{command}: {said}");
-        // Those of an argument are not the manifest's.
+        // Parameters of an argument are not the manifest's.
         let said = refused(&["plugin", command, "polite", "--params", "{\"prefx\": 2}"]);
         assert!(said.contains("error: plugin `polite` refuses its parameters {\"prefx\":2}: "), "{command}: {said}");
     }

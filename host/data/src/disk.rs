@@ -53,7 +53,7 @@ pub fn sync(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs the content of the file at `path`, whoever wrote it.
+/// Syncs the content of the file at `path`, whichever process wrote it.
 pub fn sync_file(path: &Path) -> io::Result<()> {
     sync(&File::open(path)?, path)
 }

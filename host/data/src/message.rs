@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions from whoever runs the model.
+    /// Instructions from the operator of the model.
     #[serde(alias = "developer")]
     System,
     /// The user.

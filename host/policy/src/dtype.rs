@@ -35,7 +35,7 @@ impl Dtype {
     /// and the `stored` kind on a GPU.
     ///
     /// # Errors
-    /// Those of `stored`.
+    /// The errors of `stored`.
     pub fn or_of_device<E>(
         chosen: Option<Self>,
         device: Device,

@@ -47,7 +47,7 @@ pub struct ParameterSize {
 pub struct PassShape {
     /// Tokens that pass through the layers.
     pub tokens: u64,
-    /// Keys that rows look at. Those of a prompt count once for each row that follows it.
+    /// Keys that rows look at. The keys of a prompt count once for each row that follows it.
     pub keys: u64,
     /// Numbers of the attention masks, which layers share; 0 if attention is
     /// only causal.

@@ -155,7 +155,7 @@ impl AsyncEngine {
     ) -> Result<R, RolloutError> {
         let (done, result) = oneshot::channel();
         let work = move |model: Result<&Model, RolloutError>| {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = done.send(model.map(work));
         };
         self.thread.send(Order::Run { cache, after, work: Box::new(work) })?;
@@ -174,7 +174,7 @@ impl AsyncEngine {
     ) -> Result<R, RolloutError> {
         let (done, result) = std::sync::mpsc::channel();
         let work = move |model: Result<&Model, RolloutError>| {
-            // Whoever asked waits, unless the process ends.
+            // The caller waits, unless the process ends.
             let _ = done.send(model.map(work));
         };
         self.thread.send(Order::Run { cache, after, work: Box::new(work) })?;

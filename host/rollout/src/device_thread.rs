@@ -165,7 +165,7 @@ impl Active {
         }
     }
 
-    /// Sends the end of the response. Whoever asked may have stopped waiting.
+    /// Sends the end of the response. The caller may have stopped waiting.
     fn complete(self, finished: Finished, rest: String) {
         match self.reply {
             Reply::Whole(reply) => drop(reply.send(Ok(finished))),
@@ -229,7 +229,7 @@ impl Owner {
         match order {
             Order::Generate { queued, accepted } => {
                 let submitted = self.submit(queued);
-                // Whoever does not wait for the answer has dropped the responses too.
+                // A caller that does not wait for the answer has dropped the responses too.
                 let _ = accepted.send(submitted);
             }
             Order::SetVersion(version) => self.engine.set_version(version),

@@ -134,7 +134,7 @@ impl<'a> Round<'a> {
         Timing { latency, last }
     }
 
-    /// The answer of judge `number`. The judge is called once, whoever asks for its answer.
+    /// The answer of judge `number`. The judge is called once, however many ask for its answer.
     fn answer(&self, number: usize) -> BoxFuture<'_, &Answer> {
         let timed = self.answers[number].get_or_init(move || self.call(number));
         timed.map(|timed| &timed.answer).boxed()

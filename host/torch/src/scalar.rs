@@ -1,4 +1,4 @@
-//! Operations with a number. Those of tch free the number before they read libtorch's exception. If the operation
+//! Operations with a number. The operations of tch free the number before they read libtorch's exception. If the operation
 //! fails, for example for lack of memory, they panic instead of returning the error.
 
 use crate::{Result, checked};

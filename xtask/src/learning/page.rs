@@ -60,7 +60,7 @@ fn part(page: &mut String, kind: Kind, cases: &[&Case], learned: &[Learned]) {
         Kind::Recipe => "",
         Kind::Name => "The teacher of `distillation` is what the recipe of GRPO made of the first seed.\n\n",
         Kind::Credit => {
-            "The reward is the share of digits in the right place ([item-credit](../plugins/item-credit/README.md)), and only measured is whether all are. With credit, each right digit has its own reward, and each wrong one the negative. The settings are those of the recipe of PPO, and of the demo for GRPO.\n\n"
+            "The reward is the share of digits in the right place ([item-credit](../plugins/item-credit/README.md)), and only measured is whether all are. With credit, each right digit has its own reward, and each wrong one the negative. The settings come from the recipe of PPO, and for GRPO from the demo.\n\n"
         }
     };
     // Writing to a text does not fail.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Predict the time of a training step on many GPUs, from the speeds of their cluster.
 ///
-/// Nothing is measured. The speeds are those of a machine with 8 H100 and 400 Gbit/s for each; set them to what your own
+/// Nothing is measured. The speeds are for a machine with 8 H100 and 400 Gbit/s for each; set them to what your own
 /// reaches. Each GPU draws and trains on the same number of responses, so that on a perfect network the time would not
 /// depend on the number of GPUs.
 #[derive(Args)]

@@ -48,7 +48,7 @@ pub struct TrainArgs {
     /// Tokens of each response.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     response_tokens: u32,
-    /// Make responses of many lengths, from 1 to that of --response-tokens, as they are in training.
+    /// Make responses of many lengths, from 1 to --response-tokens, as they are in training.
     #[arg(long)]
     ragged: bool,
     /// The most tokens of a forward pass.
@@ -178,7 +178,7 @@ fn updates(mut trainer: Trainer, model: &Model, rounds: &[Vec<Experience>], peer
     Ok(all)
 }
 
-/// The tokens of each response. Those of a later round are the same numbers in another order, so that few shapes repeat.
+/// The tokens of each response. A later round has the same numbers in another order, so that few shapes repeat.
 fn lengths(args: &TrainArgs, round: usize) -> Vec<usize> {
     let (rows, most) = ((args.prompts * args.group_size) as usize, args.response_tokens as usize);
     let length = |row: usize| match args.ragged {

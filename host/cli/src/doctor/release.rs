@@ -23,11 +23,7 @@ fn compare(folder: &Path, list: &str) -> Finding {
     match other.len() {
         0 => Finding::Ok(format!("{} components, as released", listed.len())),
         count => Finding::Changed(
-            format!(
-                "{count} of {} components are gone or not those of the release: {}",
-                listed.len(),
-                other.join(", ")
-            ),
+            format!("{count} of {} components are gone or differ from the release: {}", listed.len(), other.join(", ")),
             "unpack the archive again".into(),
         ),
     }

@@ -345,7 +345,7 @@ fn rows_that_are_put_back_keep_their_settings() {
         while !engine.is_idle() {
             drawn.extend(engine.step(&model).unwrap().drawn);
         }
-        // Those of one request stay in their order.
+        // The tokens of one request stay in their order.
         drawn.sort_by_key(|drawn| drawn.id);
         (drawn, engine.preemptions())
     };

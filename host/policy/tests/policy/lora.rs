@@ -261,7 +261,7 @@ fn a_fresh_adapter_changes_nothing_and_is_all_that_is_trained() {
             false => assert_eq!(greatest, 0.0, "{name}"),
         }
     }
-    // The initial values follow from the seed. Those of a module do not depend on which other modules there are.
+    // The initial values follow from the seed. The values of a module do not depend on which other modules there are.
     let a = |model: &Model, name: &str| {
         let wanted = format!("base_model.model.model.layers.1.{name}.lora_A.weight");
         model.named_adapters().unwrap().into_iter().find(|(name, _)| *name == wanted).unwrap().1

@@ -30,7 +30,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Works until the last handle is gone, or the device fails. Whoever waits then learns it from the handle.
+    /// Works until the last handle is gone, or the device fails. A caller that waits then learns it from the handle.
     pub(super) fn run(&mut self, requests: &Receiver<Request>) {
         let mut waiting = Waiting::default();
         loop {
@@ -106,7 +106,7 @@ impl Worker {
         match self.known.get(&request.key) {
             Some(values) => {
                 self.counters.reuse(1);
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = request.reply.send(Ok(values.clone()));
             }
             None => waiting.push(request),

@@ -104,7 +104,7 @@ impl Recorder {
     /// device.
     ///
     /// # Errors
-    /// Those of the run.
+    /// The errors of `step`.
     pub fn record<T, E: From<TchError>>(
         &mut self,
         mut step: impl FnMut() -> std::result::Result<T, E>,

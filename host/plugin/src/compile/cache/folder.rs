@@ -58,7 +58,7 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf, String> {
         // A change of the permissions now would be too late for files that others have put there.
         return Err(format!("others may write to {0}\nhint: remove it: rm -r {0}", folder.display()));
     }
-    // Whoever may rename a parent folder may replace this one, unless the sticky bit forbids it.
+    // A user who may rename a parent folder may replace this one, unless the sticky bit forbids it.
     for parent in folder.ancestors().skip(1) {
         let mode = fs::metadata(parent).map_err(failed)?.mode();
         if mode & 0o002 != 0 && mode & 0o1000 == 0 {
