@@ -13,7 +13,7 @@ use crate::lora::{LoraConfig, Module};
 use tch::{Device, Kind};
 
 /// Bytes of a number of 32 bits.
-const FLOAT: u64 = 4;
+pub const FLOAT: u64 = 4;
 
 /// The bytes of the keys and values of one token in one layer.
 pub fn kv_bytes_per_layer(config: &ModelConfig, kind: Kind) -> u64 {
@@ -114,6 +114,12 @@ impl<'a> Footprint<'a> {
         all.extend(of_layers([vec![h], biases, head_norms, vec![h]].concat()));
         all.push(outside(h));
         all
+    }
+
+    /// The numbers of the largest matrix: the embedding, or gate and up.
+    pub fn largest_matrix(&self) -> u64 {
+        let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
+        h * v.max(2 * i)
     }
 
     /// The numbers of the embedding.

@@ -5,8 +5,7 @@ mod ranks;
 pub use ranks::SharedBy;
 
 use crate::batch::tokens_per_chunk;
-use gavel_policy::memory::{Footprint, PassShape};
-use ranks::FLOAT;
+use gavel_policy::memory::{FLOAT, Footprint, PassShape};
 
 /// The memory that a model takes that is trained, on one of the ranks that train it.
 #[derive(Debug, Clone, Copy)]
@@ -48,12 +47,10 @@ impl<'a> TrainingFootprint<'a> {
     /// The gradients, which are summed in 32 bits, and the gradient of the
     /// largest matrix once more, as it exists before it is added.
     pub fn gradients(&self) -> u64 {
-        let config = self.model.config;
-        let [h, i, v] = [config.hidden_size, config.intermediate_size, config.vocab_size].map(size);
         match self.model.adapters {
             Some(adapters) => adapters * FLOAT,
             None if self.ranks.ranks > 1 => self.ranks.gradients(&self.model),
-            None => self.model.parameters() * FLOAT + h * v.max(2 * i) * self.model.bytes(),
+            None => self.model.parameters() * FLOAT + self.model.largest_matrix() * self.model.bytes(),
         }
     }
 
@@ -67,11 +64,6 @@ impl<'a> TrainingFootprint<'a> {
     pub fn backward(&self, shape: PassShape, learned: u64) -> u64 {
         self.model.logits(self.tokens_at_a_time(learned)).max(self.model.layer_backward(shape))
     }
-}
-
-/// A size of a configuration that was validated.
-fn size(value: i64) -> u64 {
-    value.max(0) as u64
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! What one of several ranks has of a model that they train together.
 
 use crate::optimizer::owners;
-use gavel_policy::memory::Footprint;
-
-/// Bytes of a number of 32 bits.
-pub(super) const FLOAT: u64 = 4;
+use gavel_policy::memory::{FLOAT, Footprint};
 
 /// The ranks that share the state of a model's training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
