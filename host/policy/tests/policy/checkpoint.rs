@@ -1,5 +1,5 @@
-use crate::{config, model, row, tokens};
-use gavel_policy::{Device, Kind, Model, ModelConfig, Tensor};
+use crate::{config, device, model, row, tokens};
+use gavel_policy::{Kind, Model, ModelConfig, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 use std::collections::HashMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn a_saved_model_loads_bit_for_bit() {
         let dir = folder.path().join("step-1");
         let model = model(config);
         model.save(&dir).unwrap();
-        let loaded = Model::load(&dir, Kind::Float, Device::Cpu).unwrap();
+        let loaded = Model::load(&dir, Kind::Float, device()).unwrap();
         assert_eq!(loaded.config(), model.config());
         assert_eq!(logits(&loaded), logits(&model));
         assert!(loaded.parameters().iter().all(|(_, parameter)| parameter.requires_grad()));
@@ -98,7 +98,7 @@ fn shards_and_half_precision_are_read() {
     let map: HashMap<String, String> = halves.iter().enumerate().map(place).collect();
     let index = serde_json::json!({"metadata": {}, "weight_map": map});
     std::fs::write(folder.path().join("model.safetensors.index.json"), index.to_string()).unwrap();
-    let loaded = Model::load(folder.path(), Kind::Float, Device::Cpu).unwrap();
+    let loaded = Model::load(folder.path(), Kind::Float, device()).unwrap();
     let rounded = model.to_kind(Kind::BFloat16).unwrap().to_kind(Kind::Float).unwrap();
     assert_eq!(logits(&loaded), logits(&rounded));
 }
@@ -111,7 +111,7 @@ fn a_broken_checkpoint_is_named() {
         let folder = tempfile::tempdir().unwrap();
         model.save(folder.path()).unwrap();
         change(folder.path());
-        let error = Model::load(folder.path(), Kind::Float, Device::Cpu).err().expect("the checkpoint is broken");
+        let error = Model::load(folder.path(), Kind::Float, device()).err().expect("the checkpoint is broken");
         error.to_string().replace(&folder.path().display().to_string(), "DIR")
     };
     let with =
@@ -195,8 +195,8 @@ fn a_tied_head_in_the_file_is_the_embedding_or_refused() {
             load(folder.path()).map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), "DIR"))
         };
         (
-            load(|dir| Model::load(dir, Kind::Float, Device::Cpu)),
-            load(|dir| Model::load_reward_model(dir, Kind::Float, Device::Cpu, 1, None)),
+            load(|dir| Model::load(dir, Kind::Float, device())),
+            load(|dir| Model::load_reward_model(dir, Kind::Float, device(), 1, None)),
         )
     };
     let head = |bytes: &[u8]| ("lm_head.weight".to_owned(), shape.clone(), bytes.to_vec());

@@ -1,4 +1,4 @@
-use crate::{config, model, row, tokens};
+use crate::{config, device, model, row, tokens};
 use gavel_data::{FinishReason, seed};
 use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Request, Sampling, Tensor};
 
@@ -164,7 +164,7 @@ fn long_responses_outgrow_the_first_cache() {
 
 #[test]
 fn each_token_says_which_version_drew_it() {
-    let (model, changed) = (model(config()), Model::random(config(), 9, gavel_policy::Device::Cpu).unwrap());
+    let (model, changed) = (model(config()), Model::random(config(), 9, device()).unwrap());
     let mut engine = Engine::new(
         &model,
         EngineConfig { max_batch: 3, prefill_tokens: 64, cache_bytes: None, ..EngineConfig::default() },
@@ -188,7 +188,7 @@ fn each_token_says_which_version_drew_it() {
 
 #[test]
 fn keys_and_values_are_computed_anew_under_new_weights_where_that_is_asked_for() {
-    let (model, changed) = (model(config()), Model::random(config(), 9, gavel_policy::Device::Cpu).unwrap());
+    let (model, changed) = (model(config()), Model::random(config(), 9, device()).unwrap());
     let requests: Vec<Request> =
         (0..3).map(|id| Request::new(id, tokens(id, 5 + id as usize), Sampling::greedy(6, vec![]), id)).collect();
     let respond = |recompute_cache| {

@@ -1,7 +1,7 @@
 //! Long prompts are computed in parts, beside the rows that decode.
 
 use crate::engine::{assert_same, run};
-use crate::{config, model, tokens};
+use crate::{config, device, model, tokens};
 use gavel_policy::{Engine, EngineConfig, Finished, Model, ModelConfig, Request, Sampling};
 
 const PARTS: usize = 8;
@@ -132,7 +132,7 @@ fn a_prompt_that_is_half_done_can_be_put_back() {
 
 #[test]
 fn a_prompt_has_the_keys_of_one_version() {
-    let (model, changed) = (model(config()), Model::random(config(), 9, gavel_policy::Device::Cpu).unwrap());
+    let (model, changed) = (model(config()), Model::random(config(), 9, device()).unwrap());
     let requests = [request(0, 0, 30, 9)];
     let (mut engine, mut finished) = (engine(&model, None), Vec::new());
     engine.submit(requests[0].clone()).unwrap();

@@ -1,5 +1,5 @@
 use crate::reference::{Reference, softmax};
-use crate::{config, max_difference, model, row, tokens};
+use crate::{config, device, max_difference, model, row, tokens};
 use gavel_policy::{Kind, Model, ModelConfig, Tensor};
 
 fn logits(model: &Model, ids: &Tensor) -> Tensor {
@@ -39,7 +39,7 @@ fn padding_changes_no_log_prob() {
 fn gradients_equal_finite_differences() {
     let model = model(ModelConfig { tie_word_embeddings: false, ..config() }).to_kind(Kind::Double).unwrap();
     let ids = tokens(4, 7);
-    let targets = Tensor::from_slice(&ids[1..].iter().map(|&id| i64::from(id)).collect::<Vec<_>>());
+    let targets = row(&ids[1..]).squeeze_dim(0);
     let loss = || {
         let all = logits(&model, &row(&ids)).squeeze_dim(0).narrow(0, 0, 6);
         -all.log_softmax(-1, None).gather(1, &targets.unsqueeze(1), false).mean(None)
@@ -77,8 +77,7 @@ fn a_clone_is_frozen_and_apart() {
     assert!(model.parameters().iter().all(|(_, parameter)| parameter.requires_grad()));
     let _ = tch::no_grad(|| model.parameters()[0].1.shallow_clone().fill_(0.0));
     assert_eq!(before, logits(&frozen, &ids));
-    let mut other =
-        Model::random(ModelConfig { num_hidden_layers: 1, ..config() }, 0, gavel_policy::Device::Cpu).unwrap();
+    let mut other = Model::random(ModelConfig { num_hidden_layers: 1, ..config() }, 0, device()).unwrap();
     assert!(model.copy_to(&mut other).unwrap_err().to_string().contains("same configuration"));
 }
 

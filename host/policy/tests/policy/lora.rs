@@ -1,11 +1,11 @@
 //! Adapters against PEFT, over the fixtures that `tests/parity/lora.py` wrote,
 //! and the guarantees about the weights beside them.
 
-use crate::parity::{relative, tensors};
-use crate::{config, model, row, tokens};
+use crate::parity::{on_device, relative, tensors};
+use crate::{config, device, model, row, stored, tokens};
 use gavel_policy::{
-    Device, Engine, EngineConfig, Head, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling,
-    Tensor, stored_kind,
+    Engine, EngineConfig, Head, Kind, LoraConfig, Model, ModelConfig, ModelFolder, Module, Request, Sampling, Tensor,
+    stored_kind,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ const ADAPTERS: [&str; 5] =
     ["qwen2-all-linear", "qwen3-query-value", "llama-rslora", "mistral-patterns", "gemma-one-layer"];
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/lora").join(name)
+    stored("lora").join(name)
 }
 
 fn load(name: &str) -> (Model, BTreeMap<String, Tensor>) {
     let kind = stored_kind(&folder(name)).unwrap();
-    let model = Model::load(&folder(name), kind, Device::Cpu).unwrap();
-    (model, tensors(&folder(name).join("expected.safetensors")))
+    let model = Model::load(&folder(name), kind, device()).unwrap();
+    (model, on_device(&folder(name).join("expected.safetensors")))
 }
 
 fn logits(model: &Model, ids: &Tensor) -> Tensor {
@@ -116,29 +116,29 @@ fn a_classifier_or_critic_with_an_adapter_equals_that_of_peft() {
         let of = |dir: &Path| tensors(&dir.join("adapter_model.safetensors"));
         assert_eq!(of(dir.path()), of(&folder(name)), "{name}");
         let merged = tempfile::tempdir().unwrap();
-        Model::load(dir.path(), Kind::Float, Device::Cpu).unwrap().merge().unwrap().save(merged.path()).unwrap();
-        let merged = Model::load(merged.path(), Kind::Float, Device::Cpu).unwrap();
+        Model::load(dir.path(), Kind::Float, device()).unwrap().merge().unwrap().save(merged.path()).unwrap();
+        let merged = Model::load(merged.path(), Kind::Float, device()).unwrap();
         assert!(relative(&outputs(&merged, &expected), &real) < 2e-4, "{name}");
     }
 }
 
 #[test]
 fn the_head_of_a_classifier_is_trained_beside_its_adapters() {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/models/qwen2");
-    let model = Model::load_reward_model(&base, Kind::Float, Device::Cpu, 1, None).unwrap();
+    let base = stored("models/qwen2");
+    let model = Model::load_reward_model(&base, Kind::Float, device(), 1, None).unwrap();
     let model = model.adapt(&LoraConfig { rank: 2, ..LoraConfig::default() }, &base, 1).unwrap();
     let names: Vec<String> = model.parameters().into_iter().map(|(name, _)| name).collect();
     assert_eq!((names.len(), names.last().map(String::as_str)), (2 * (4 + 7) + 1, Some("score.weight")));
     assert!(model.parameters().iter().all(|(_, tensor)| tensor.requires_grad()));
     let dir = tempfile::tempdir().unwrap();
     model.save(dir.path()).unwrap();
-    let again = Model::load_reward_model(dir.path(), Kind::Float, Device::Cpu, 2, None).unwrap();
+    let again = Model::load_reward_model(dir.path(), Kind::Float, device(), 2, None).unwrap();
     let pairs = again.parameters().into_iter().zip(model.parameters());
     pairs.for_each(|((name, again), (_, model))| assert_eq!(again, model, "{name}"));
 
     // The adapter of a language model has no head of a classifier.
     let policy = folder("qwen2-all-linear");
-    let error = Model::load_reward_model(&policy, Kind::Float, Device::Cpu, 1, None).err().unwrap().to_string();
+    let error = Model::load_reward_model(&policy, Kind::Float, device(), 1, None).err().unwrap().to_string();
     assert!(error.contains("is the adapter of a language model") && error.contains("gavel merge"), "{error}");
 }
 
@@ -149,7 +149,7 @@ fn beside_weights_of_16_bits_adapters_have_32() {
     let (model, mut expected) = load("llama-bf16");
     assert_eq!(model.kind(), Kind::BFloat16);
     assert!(model.parameters().iter().all(|(_, tensor)| tensor.kind() == Kind::Float));
-    let exact = Model::load(&folder("llama-bf16"), Kind::Float, Device::Cpu).unwrap();
+    let exact = Model::load(&folder("llama-bf16"), Kind::Float, device()).unwrap();
     let theirs = (difference(&exact, &expected), gradient_difference(&exact, &expected));
     expected.insert("logits".into(), logits(&exact, &expected["ids"]).detach());
     for (parameter, tensor) in exact.parameters() {
@@ -212,7 +212,7 @@ fn a_saved_adapter_is_that_of_peft() {
         assert_eq!(files, ["adapter_config.json", "adapter_model.safetensors"], "{name}");
         let of = |dir: &Path| tensors(&dir.join("adapter_model.safetensors"));
         assert_eq!(of(dir.path()), of(&folder(name)), "{name}");
-        let again = Model::load(dir.path(), model.kind(), Device::Cpu).unwrap();
+        let again = Model::load(dir.path(), model.kind(), device()).unwrap();
         let ids = &expected["ids"];
         assert_eq!(logits(&again, ids), logits(&model, ids), "{name}");
         assert!(again.parameters().iter().all(|(_, tensor)| tensor.requires_grad()));
@@ -315,7 +315,7 @@ fn what_is_no_plain_lora_is_refused_by_name() {
         let mut config: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         change(&mut config);
         std::fs::write(&path, config.to_string()).unwrap();
-        let error = Model::load(dir.path(), Kind::Float, Device::Cpu).err().expect("it is refused").to_string();
+        let error = Model::load(dir.path(), Kind::Float, device()).err().expect("it is refused").to_string();
         error.replace(&dir.path().display().to_string(), "DIR")
     };
     for (key, value, says) in [
@@ -351,7 +351,7 @@ fn what_is_no_plain_lora_is_refused_by_name() {
         let view = || safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![2, 2], &bytes).unwrap();
         let path = folder.path().join("adapter_model.safetensors");
         safetensors::serialize_to_file(names.iter().map(|name| (*name, view())), None, &path).unwrap();
-        Model::load(folder.path(), Kind::Float, Device::Cpu).err().unwrap().to_string()
+        Model::load(folder.path(), Kind::Float, device()).err().unwrap().to_string()
     };
     let q = "base_model.model.model.layers.0.self_attn.q_proj";
     for (names, says) in [

@@ -16,6 +16,18 @@ mod sampling;
 
 use gavel_data::seed;
 use gavel_policy::{Architecture, Device, Head, Model, ModelConfig, Tensor};
+use std::path::PathBuf;
+
+/// The device that `GAVEL_TEST_DEVICE` names, or the CPU. Tests ask for it before they do anything with tensors:
+/// libtorch's CUDA part must be loaded first.
+fn device() -> Device {
+    gavel_policy::device::select(std::env::var("GAVEL_TEST_DEVICE").as_deref().unwrap_or("cpu")).unwrap()
+}
+
+/// A path in `tests/parity`. It is found at run time, so that the program also runs where it was not built.
+fn stored(path: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../tests/parity").join(path)
+}
 
 fn config() -> ModelConfig {
     ModelConfig {
@@ -43,12 +55,12 @@ fn config() -> ModelConfig {
 
 /// A model in which every weight matters: biases and norms are random too.
 fn model(config: ModelConfig) -> Model {
-    let model = Model::random(config, 5, Device::Cpu).unwrap();
+    let model = Model::random(config, 5, device()).unwrap();
     for (index, (name, mut weight)) in model.named_weights().unwrap().into_iter().enumerate() {
         if name.ends_with("bias") || name.ends_with("norm.weight") {
             let noise: Vec<f32> =
                 (0..weight.numel() as u64).map(|i| seed::uniform(index as u64, i) as f32 - 0.5).collect();
-            let noisy = &weight + Tensor::from_slice(&noise).view_as(&weight);
+            let noisy = &weight + Tensor::from_slice(&noise).to_device(weight.device()).view_as(&weight);
             weight.copy_(&noisy);
         }
     }
@@ -62,10 +74,10 @@ fn tokens(salt: u64, count: usize) -> Vec<u32> {
 
 /// `[1, time]`
 fn row(ids: &[u32]) -> Tensor {
-    Tensor::from_slice(&ids.iter().map(|&id| i64::from(id)).collect::<Vec<_>>()).unsqueeze(0)
+    Tensor::from_slice(&ids.iter().map(|&id| i64::from(id)).collect::<Vec<_>>()).unsqueeze(0).to_device(device())
 }
 
 fn max_difference(a: &Tensor, b: &Tensor) -> f64 {
     assert_eq!(a.size(), b.size());
-    (a - b).abs().max().double_value(&[])
+    (a.to_device(Device::Cpu) - b.to_device(Device::Cpu)).abs().max().double_value(&[])
 }

@@ -1,8 +1,6 @@
 use crate::parity::{checkpoints, load};
-use crate::{config, max_difference, model, row, tokens};
-use gavel_policy::{
-    Device, Kind, Model, ModelConfig, Moment, Packed, PackedRow, PolicyError, Stage, Tensor, TrainingPass,
-};
+use crate::{config, device, max_difference, model, row, tokens};
+use gavel_policy::{Kind, Model, ModelConfig, Moment, Packed, PackedRow, PolicyError, Stage, Tensor, TrainingPass};
 
 /// Three prompts, of which one has four responses and one has two, and a separate row.
 fn rows() -> Vec<PackedRow> {
@@ -37,7 +35,7 @@ fn a_row_of_a_pack_is_what_it_is_alone_in_every_family() {
     for name in checkpoints() {
         let model = load(&name, Kind::Float).to_kind(Kind::Double).unwrap();
         let rows = rows();
-        let packed = Packed::new(&rows, Device::Cpu).unwrap();
+        let packed = Packed::new(&rows, device()).unwrap();
         assert_eq!(packed.tokens(), 56);
         let hidden = model.hidden_packed(&packed).unwrap();
         for index in 0..rows.len() {
@@ -58,7 +56,7 @@ fn a_pass_has_the_gradients_of_a_plain_one_with_and_without_checkpointing() {
 
 fn assert_pass(model: &Model, limit: f64) {
     let rows = rows();
-    let packed = Packed::new(&rows, Device::Cpu).unwrap();
+    let packed = Packed::new(&rows, device()).unwrap();
     let gradients = |backward: &dyn Fn()| -> Vec<Tensor> {
         let parameters: Vec<Tensor> = model.parameters().into_iter().map(|(_, parameter)| parameter).collect();
         parameters.iter().for_each(|parameter| parameter.shallow_clone().zero_grad());
@@ -108,7 +106,7 @@ fn packs_that_make_no_sense_are_refused() {
         (vec![row(Some(3), &[1])], "row 0 of the pack follows another, but there are only 1 rows"),
         (vec![row(None, &[1]), row(Some(0), &[1]), row(Some(1), &[1])], "row 2 of the pack follows a row that itself"),
     ] {
-        let error = Packed::new(&rows, Device::Cpu).unwrap_err().to_string();
+        let error = Packed::new(&rows, device()).unwrap_err().to_string();
         assert!(error.starts_with(says), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! The model against `transformers`, over checkpoints of every family that
 //! `tests/parity/models.py` wrote, with its results.
 
+use crate::{device, stored};
 use gavel_policy::{Device, Engine, EngineConfig, Kind, Model, Packed, PackedRow, Request, Sampling, Tensor};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/models")
+    stored("models")
 }
 
 pub fn checkpoints() -> Vec<String> {
@@ -20,7 +21,7 @@ pub fn checkpoints() -> Vec<String> {
 }
 
 pub fn load(name: &str, kind: Kind) -> Model {
-    Model::load(&folder().join(name), kind, Device::Cpu).unwrap()
+    Model::load(&folder().join(name), kind, device()).unwrap()
 }
 
 pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
@@ -40,6 +41,12 @@ pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
         .collect()
 }
 
+/// The tensors of a file, where the models live.
+pub(crate) fn on_device(path: &Path) -> BTreeMap<String, Tensor> {
+    let device = device();
+    tensors(path).into_iter().map(|(name, tensor)| (name, tensor.to_device(device))).collect()
+}
+
 /// The results of transformers with a checkpoint.
 struct Expected {
     tensors: BTreeMap<String, Tensor>,
@@ -47,7 +54,7 @@ struct Expected {
 
 impl Expected {
     fn of(name: &str) -> Self {
-        Self { tensors: tensors(&folder().join(name).join("expected.safetensors")) }
+        Self { tensors: on_device(&folder().join(name).join("expected.safetensors")) }
     }
 
     fn ids(&self) -> &Tensor {
@@ -66,8 +73,9 @@ impl Expected {
 
 /// The greatest difference, relative to the greatest expected value.
 pub(crate) fn relative(found: &Tensor, expected: &Tensor) -> f64 {
-    let scale = expected.to_kind(Kind::Double).abs().max().double_value(&[]);
-    (found.to_kind(Kind::Double) - expected.to_kind(Kind::Double)).abs().max().double_value(&[]) / scale.max(1e-12)
+    let [found, expected] = [found, expected].map(|tensor| tensor.to_device(Device::Cpu).to_kind(Kind::Double));
+    let scale = expected.abs().max().double_value(&[]);
+    (found - expected).abs().max().double_value(&[]) / scale.max(1e-12)
 }
 
 fn language_models() -> impl Iterator<Item = (String, Expected)> {
@@ -125,7 +133,7 @@ fn scores_of_classifiers_equal_those_of_transformers() {
             tokens: ids[..length].iter().map(|&id| id as u32).collect(),
         };
         let rows: Vec<PackedRow> = ids.iter().zip(&lengths).map(row).collect();
-        let packed = Packed::new(&rows, Device::Cpu).unwrap();
+        let packed = Packed::new(&rows, device()).unwrap();
         let last: Vec<Vec<usize>> = lengths.iter().map(|length| vec![length - 1]).collect();
         let model = load(&name, Kind::Float);
         let difference = relative(&model.scores_of_last(&model.hidden_at(&packed, &last).unwrap()).unwrap(), scores);
@@ -148,13 +156,13 @@ fn values_of_a_critic_equal_those_of_transformers() {
     assert!(difference < 2e-4, "{difference}");
     let error = model.scores(expected.ids(), &expected.lengths()).unwrap_err().to_string();
     assert!(error.contains("only a sequence classifier gives scores"), "{error}");
-    let error = load("qwen3", Kind::Float).values(&Tensor::zeros([1, 32], (Kind::Float, Device::Cpu))).unwrap_err();
+    let error = load("qwen3", Kind::Float).values(&Tensor::zeros([1, 32], (Kind::Float, device()))).unwrap_err();
     assert!(error.to_string().starts_with("only a critic gives values"), "{error}");
 }
 
 #[test]
 fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
-    let critic = |name: &str| Model::load_critic(&folder().join(name), Kind::Float, Device::Cpu);
+    let critic = |name: &str| Model::load_critic(&folder().join(name), Kind::Float, device());
     // Every layer is the language model's, and all values are still 0.
     for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
         let (model, expected) = (critic(name).unwrap(), Expected::of(name));
@@ -166,13 +174,13 @@ fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
         assert!(model.parameters().iter().any(|(name, tensor)| name == "score.bias" && tensor.grad().defined()));
         let folder = tempfile::tempdir().unwrap();
         model.save(folder.path()).unwrap();
-        let again = Model::load(folder.path(), Kind::Float, Device::Cpu).unwrap();
+        let again = Model::load(folder.path(), Kind::Float, device()).unwrap();
         assert_eq!((again.config(), hidden(&again)), (model.config(), hidden(&plain)), "{name}");
     }
     // The values of the last tokens are the classifier's scores.
     let (model, expected) = (critic("qwen2-classifier").unwrap(), Expected::of("qwen2-classifier"));
     let last: Vec<i64> = expected.lengths().into_iter().map(|length| length as i64 - 1).collect();
-    let index = Tensor::from_slice(&last).view([-1, 1, 1]);
+    let index = Tensor::from_slice(&last).view([-1, 1, 1]).to_device(device());
     let found = values(&model, &expected).gather(1, &index, false).squeeze_dim(2);
     assert!(relative(&found, &expected.tensors["scores"]) < 2e-4);
     assert!(critic("qwen3-critic").is_ok());
@@ -183,7 +191,7 @@ fn a_critic_is_made_of_a_language_model_or_of_a_classifier() {
 #[test]
 fn a_reward_model_is_made_of_a_language_model_or_continued() {
     let reward_model =
-        |name: &str, seed: u64| Model::load_reward_model(&folder().join(name), Kind::Float, Device::Cpu, seed, None);
+        |name: &str, seed: u64| Model::load_reward_model(&folder().join(name), Kind::Float, device(), seed, None);
     for name in ["qwen3", "llama-bf16-shards", "qwen2-untied-mha"] {
         let expected = Expected::of(name);
         let scores = |model: &Model| model.scores(expected.ids(), &expected.lengths()).unwrap();
@@ -195,7 +203,7 @@ fn a_reward_model_is_made_of_a_language_model_or_continued() {
         assert_ne!(scores(&model), scores(&reward_model(name, 2).unwrap()), "{name}");
         let folder = tempfile::tempdir().unwrap();
         model.save(folder.path()).unwrap();
-        let again = Model::load_reward_model(folder.path(), Kind::Float, Device::Cpu, 2, None).unwrap();
+        let again = Model::load_reward_model(folder.path(), Kind::Float, device(), 2, None).unwrap();
         assert_eq!(scores(&again), scores(&model), "{name}");
     }
     let (model, expected) = (reward_model("qwen2-classifier", 1).unwrap(), Expected::of("qwen2-classifier"));
@@ -272,7 +280,7 @@ fn a_saved_checkpoint_is_that_of_transformers() {
             }
         }
         assert_eq!(tensors(&dir.path().join("model.safetensors")), original, "{name}");
-        let again = Model::load(dir.path(), kind, Device::Cpu).unwrap();
+        let again = Model::load(dir.path(), kind, device()).unwrap();
         assert_eq!(again.config(), model.config(), "{name}");
         let config = |dir: &Path| -> serde_json::Map<String, serde_json::Value> {
             serde_json::from_str(&std::fs::read_to_string(dir.join("config.json")).unwrap()).unwrap()

@@ -1,10 +1,9 @@
 //! Draws follow the distribution that the settings describe.
 
-use crate::{config, model, row, tokens};
+use crate::{config, model, row, stored, tokens};
 use gavel_policy::{Engine, EngineConfig, Model, ModelConfig, Request, Sampling, Tensor};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const DRAWS: u64 = 4000;
 
@@ -160,7 +159,8 @@ fn model_with_logits(config: ModelConfig, prompt: &[u32], logits: &[f64]) -> Mod
     let hidden = hidden.to_kind(gavel_policy::Kind::Double);
     let mut all = vec![-100.0; model.config().vocab_size as usize];
     all[..logits.len()].copy_from_slice(logits);
-    let head = Tensor::from_slice(&all).unsqueeze(1) * (&hidden / hidden.dot(&hidden)).unsqueeze(0);
+    let head =
+        Tensor::from_slice(&all).unsqueeze(1).to_device(hidden.device()) * (&hidden / hidden.dot(&hidden)).unsqueeze(0);
     let weights = model.named_weights().unwrap();
     let (_, weight) = weights.iter().find(|(name, _)| name == "lm_head.weight").unwrap();
     tch::no_grad(|| weight.shallow_clone().copy_(&head));
@@ -200,8 +200,8 @@ struct Case {
 /// The cases are what vLLM draws from (`tests/parity/sampling.py`).
 #[test]
 fn every_step_is_in_the_order_of_vllm() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/sampling.json");
-    let Cases { prompt, cases } = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let Cases { prompt, cases } =
+        serde_json::from_str(&std::fs::read_to_string(stored("sampling.json")).unwrap()).unwrap();
     assert_eq!(cases.len(), 22);
     for case in cases {
         let sampling = Sampling {
