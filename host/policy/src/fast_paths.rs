@@ -84,6 +84,11 @@ impl fmt::Display for FastPath {
     }
 }
 
+/// Whether flash attention has kernels for heads of `width` numbers of `kind`, which it reads 16 bytes at a time.
+pub(crate) fn has_flash_kernels(kind: Kind, width: i64) -> bool {
+    matches!(kind, Kind::BFloat16 | Kind::Half) && width % 8 == 0 && width <= 256
+}
+
 /// Whether the faster operations are allowed.
 pub(crate) fn are_allowed() -> bool {
     ALLOWED.load(Ordering::Relaxed)
@@ -251,6 +256,13 @@ mod tests {
             assert_eq!(serde_json::to_string(&setting).unwrap(), format!("\"{setting}\""));
         }
         assert_eq!("on".parse::<CudaFastPaths>(), Err("use auto or off".into()));
+    }
+
+    #[test]
+    fn flash_attention_has_kernels_for_some_heads() {
+        let has = |kind| [6, 8, 64, 100, 256, 264].map(|width| has_flash_kernels(kind, width));
+        assert_eq!(has(Kind::BFloat16), [false, true, true, false, true, false]);
+        assert_eq!(has(Kind::Float), [false; 6]);
     }
 
     #[test]

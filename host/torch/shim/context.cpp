@@ -7,9 +7,10 @@ void gavel_context_for_gpus() {
   auto &context = at::globalContext();
   // cuDNN builds a plan for each shape of attention, and shapes hardly ever repeat here. Flash attention needs none.
   context.setSDPUseCuDNN(false);
-  // Parts of a product over 16 bits are added up in 32.
-  context.setAllowBF16ReductionCuBLAS(false, false);
-  context.setAllowFP16ReductionCuBLAS(false, false);
+  // Parts of a product over 16 bits are added up in 32. They may be parts of its sums, too: cuBLAS, which is libtorch's
+  // default, cannot refuse that.
+  context.setAllowBF16ReductionCuBLAS(false, true);
+  context.setAllowFP16ReductionCuBLAS(false, true);
 }
 
 void gavel_context_allow_cudnn_attention() { at::globalContext().setSDPUseCuDNN(true); }

@@ -4,7 +4,7 @@ use super::inputs::StepInputs;
 use super::kv_cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::fast_paths::{FastPath, Results, is_usable, random_like};
+use crate::fast_paths::{FastPath, Results, has_flash_kernels, is_usable, random_like};
 use crate::mask::StepMasks;
 use crate::model::Model;
 use gavel_torch::attention::{FlashRows, Scoring, Stored, attend_last, flash};
@@ -91,10 +91,10 @@ impl NextTokens {
 /// Whether flash attention gives what attention with masks gives on this device.
 fn can_flash(config: &ModelConfig, kind: Kind, device: Device) -> bool {
     let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
-    let is_half = matches!(kind, Kind::BFloat16 | Kind::Half);
     let shapes = [heads, kv_heads, width, config.window_size().unwrap_or(0)];
     let flash = |[starts, lengths]: [&Tensor; 2], longest| NextTokens::flash(starts, lengths, longest);
-    is_half && is_usable(FastPath::FlashDecoding, device, kind, &shapes, || compared(config, kind, device, flash))
+    has_flash_kernels(kind, width)
+        && is_usable(FastPath::FlashDecoding, device, kind, &shapes, || compared(config, kind, device, flash))
 }
 
 /// The results of a form of attention and of masks, for rows that are not neighbours, in a layer without a window and in

@@ -4,7 +4,7 @@ use super::{Packed, PackedRow};
 use crate::attention::with_gradients;
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::fast_paths::{FastPath, Results, is_usable};
+use crate::fast_paths::{FastPath, Results, has_flash_kernels, is_usable};
 use crate::layer::Projected;
 use crate::mask::Masks;
 use gavel_torch::attention::{FlashRows, Scoring, Stored, flash};
@@ -55,9 +55,9 @@ impl PackedAttention {
 /// Whether attention of all rows at once gives the results and gradients that attention of buckets gives.
 fn can_flash(config: &ModelConfig, kind: Kind, device: Device) -> bool {
     let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
-    let is_half = matches!(kind, Kind::BFloat16 | Kind::Half);
     let shapes = [heads, kv_heads, width, config.window_size().unwrap_or(0)];
-    is_half && is_usable(FastPath::FlashPacked, device, kind, &shapes, || compared(config, kind, device))
+    has_flash_kernels(kind, width)
+        && is_usable(FastPath::FlashPacked, device, kind, &shapes, || compared(config, kind, device))
 }
 
 /// The results of flash attention and of buckets for rows of different lengths, in a layer without a window and in one
