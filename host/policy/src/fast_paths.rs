@@ -67,6 +67,8 @@ pub(crate) enum FastPath {
     FlashDecoding,
     /// Attention in training over rows of different lengths at once, without padding.
     FlashPacked,
+    /// The same where rows follow shared prompts.
+    FlashShared,
     /// Attention in which query heads share their keys and values instead of copies.
     SharedKeys,
     /// Logits in 32 bits of weights in 16.
@@ -78,6 +80,7 @@ impl fmt::Display for FastPath {
         f.write_str(match self {
             Self::FlashDecoding => "flash attention in decoding",
             Self::FlashPacked => "flash attention of packed rows",
+            Self::FlashShared => "flash attention with shared prompts",
             Self::SharedKeys => "attention with shared keys and values",
             Self::WideLogits => "the product of logits in 32 bits",
         })

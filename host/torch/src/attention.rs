@@ -1,4 +1,4 @@
-//! Attention to keys and values in a cache, each row to as many as it has (`shim/attention.cpp`).
+//! Attention of rows of different lengths, to a cache or to each other (`shim/attention.cpp`).
 
 use crate::layer::made;
 use crate::{Result, TchError};
@@ -27,6 +27,21 @@ unsafe extern "C" {
         most_queries: i64,
         most_keys: i64,
         window: i64,
+        scale: f64,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    fn gavel_flash_attention_shared(
+        query: *const C_tensor,
+        keys: *const C_tensor,
+        values: *const C_tensor,
+        starts: *const C_tensor,
+        first_queries: *const C_tensor,
+        first_keys: *const C_tensor,
+        longest: i64,
+        most_queries: i64,
+        most_keys: i64,
+        followers: i64,
+        prompts: i64,
         scale: f64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
@@ -140,9 +155,61 @@ pub fn flash(query: &Tensor, stored: Stored, rows: &FlashRows, scoring: Scoring)
     Ok(out)
 }
 
+/// Where rows of which some follow a prompt are. The first tokens are those of the prompts that are followed, the last
+/// those of the rows that follow: all after the first prompt, then all after the second, and so on. Between them may be
+/// rows that follow nothing and that nothing follows.
+#[derive(Debug)]
+pub struct SharedRows {
+    /// `[rows + 1]`, in 32-bit integers on the device: the tokens before each row, and all.
+    pub starts: Tensor,
+    /// The tokens of the longest row, or more.
+    pub longest: i64,
+    /// For each prompt that is followed: as queries, those of all rows that follow it; as keys, its own. Queries count
+    /// from the first that follows a prompt. Without lengths.
+    pub prompts: FlashRows,
+    /// The tokens of all prompts that are followed.
+    pub prompt_tokens: i64,
+    /// The tokens of all rows that follow a prompt.
+    pub follower_tokens: i64,
+}
+
+/// On a GPU in 16 bits: lets each token of `query`, `[tokens, heads, width]`, attend to the keys and values in `stored`,
+/// `[tokens, kv_heads, width]`, of its row up to its own, and of the prompt that the row follows. Gives
+/// `[tokens, heads, width]`, with gradients.
+///
+/// These are two attentions, of the rows and to the prompts, which are merged by the log-sum-exps of their scores
+/// (Juravsky et al., "Hydragen", arXiv:2402.05099): the keys of a prompt are read once for all that follow it. With the
+/// merged outputs and log-sum-exps, the backward pass of each (Dao, "FlashAttention-2", arXiv:2307.08691) gives its share
+/// of the gradients. On the CPU both are computed by definition, row after row.
+///
+/// # Errors
+/// libtorch has no such operation for these tensors, or they have fewer tokens than `rows`.
+pub fn flash_shared(query: &Tensor, stored: Stored, rows: &SharedRows, scale: f64) -> Result<Tensor> {
+    // SAFETY: libtorch checks shapes, kinds and devices; the tensors outlive the call.
+    let [out] = made(|out| unsafe {
+        gavel_flash_attention_shared(
+            query.as_ptr(),
+            stored.keys.as_ptr(),
+            stored.values.as_ptr(),
+            rows.starts.as_ptr(),
+            rows.prompts.first_queries.as_ptr(),
+            rows.prompts.starts.as_ptr(),
+            rows.longest,
+            rows.prompts.most_queries,
+            rows.prompts.most_keys,
+            rows.follower_tokens,
+            rows.prompt_tokens,
+            scale,
+            out,
+        )
+    })?;
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::autograd::backward;
 
     /// Numbers that look random, between -1 and 1.
     fn numbers(seed: i64, shape: &[i64], kind: Kind) -> Tensor {
@@ -244,5 +311,64 @@ mod tests {
         let stored = Stored { keys: &store, values: &store };
         let error = flash(&query, stored, &rows, Scoring { scale: 1.0, window: None }).unwrap_err().to_string();
         assert!(error.contains("_flash_attention_forward"), "{error}");
+    }
+
+    /// Attention of each row, a start and a length, after the prompt that it follows, if any, by libtorch's softmax.
+    fn attended([query, keys, values]: &[Tensor; 3], rows: &[((i64, i64), Option<(i64, i64)>)], scale: f64) -> Tensor {
+        let group = query.size()[1] / keys.size()[1];
+        let of_row = |&((start, length), prompt): &((i64, i64), Option<(i64, i64)>)| {
+            let seen = |x: &Tensor| {
+                let prompt = prompt.map(|(start, length)| x.narrow(0, start, length));
+                let all: Vec<Tensor> = prompt.into_iter().chain([x.narrow(0, start, length)]).collect();
+                Tensor::cat(&all, 0).repeat_interleave_self_int(group, 1, None).transpose(0, 1)
+            };
+            let scores = query.narrow(0, start, length).transpose(0, 1).bmm(&seen(keys).transpose(1, 2)) * scale;
+            let later = Tensor::ones_like(&scores).triu(1 + prompt.map_or(0, |prompt| prompt.1));
+            let scores = scores.masked_fill(&later.to_kind(Kind::Bool), f64::NEG_INFINITY);
+            scores.softmax(-1, None).bmm(&seen(values)).transpose(0, 1)
+        };
+        Tensor::cat(&rows.iter().map(of_row).collect::<Vec<_>>(), 0)
+    }
+
+    #[test]
+    fn rows_attend_to_the_prompt_that_they_share() {
+        // Two prompts, a row alone, two rows after the first prompt and one after the second.
+        let prompts = [Some((0, 3)), Some((3, 2))];
+        let places = [(0, 3), (3, 2), (5, 2), (7, 2), (9, 1), (10, 4)];
+        let after = [None, None, None, prompts[0], prompts[0], prompts[1]];
+        let rows: Vec<_> = places.into_iter().zip(after).collect();
+        let ints = |numbers: &[i32]| Tensor::from_slice(numbers);
+        let shared = SharedRows {
+            starts: ints(&[0, 3, 5, 7, 9, 10, 14]),
+            longest: 4,
+            prompts: FlashRows {
+                first_queries: ints(&[0, 3, 7]),
+                starts: ints(&[0, 3, 5]),
+                lengths: None,
+                most_queries: 4,
+                most_keys: 3,
+            },
+            prompt_tokens: 5,
+            follower_tokens: 7,
+        };
+        let scale = 0.7;
+        let inputs = [(1, 4), (2, 2), (3, 2)].map(|(seed, heads)| numbers(seed, &[14, heads, 8], Kind::Double));
+        let all = |attend: &dyn Fn(&[Tensor; 3]) -> Tensor| {
+            let leaves = inputs.each_ref().map(|x| x.copy().set_requires_grad(true));
+            let out = attend(&leaves);
+            backward(&out, &numbers(4, &[14, 4, 8], Kind::Double)).unwrap();
+            let [query, keys, values] = leaves.map(|leaf| leaf.grad());
+            [out.detach(), query, keys, values]
+        };
+        let attend =
+            |[query, keys, values]: &[Tensor; 3]| flash_shared(query, Stored { keys, values }, &shared, scale).unwrap();
+        let (found, plain) = (all(&attend), all(&|inputs: &[Tensor; 3]| attended(inputs, &rows, scale)));
+        for (found, plain) in found.iter().zip(&plain) {
+            assert_eq!(found.size(), plain.size());
+            let difference = (found - plain).abs().max().double_value(&[]);
+            assert!(difference < 1e-12, "{difference}");
+        }
+        let without = attend(&inputs);
+        assert!(without.equal(&found[0]) && !without.requires_grad());
     }
 }

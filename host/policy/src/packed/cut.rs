@@ -27,6 +27,9 @@ struct Extent {
     first: usize,
     shortest: usize,
     longest: usize,
+    /// The tokens that the rows see which see least and most.
+    least: usize,
+    most: usize,
     rows: usize,
     /// Whether all rows have the same number of tokens before them: then one
     /// mask is enough.
@@ -35,23 +38,24 @@ struct Extent {
 
 impl Extent {
     fn of(rows: &[PackedRow], first: usize) -> Self {
-        let length = rows[first].tokens.len();
-        Self { first, shortest: length, longest: length, rows: 0, one_mask: true }
+        let (length, seen) = (rows[first].tokens.len(), seen(rows, first));
+        Self { first, shortest: length, longest: length, least: seen, most: seen, rows: 0, one_mask: true }
     }
 
-    /// Adds a row that sees at least as many tokens as those before, unless it
-    /// is too different from them.
+    /// Adds a row, unless it is too different from those before.
     fn take_in(&mut self, rows: &[PackedRow], row: usize) -> bool {
-        let length = rows[row].tokens.len();
+        let (length, seen) = (rows[row].tokens.len(), seen(rows, row));
+        let (least, most) = (self.least.min(seen), self.most.max(seen));
         let (shortest, longest) = (self.shortest.min(length), self.longest.max(length));
         let one_mask = self.one_mask && before(rows, row) == before(rows, self.first);
         let masks = if one_mask { 1 } else { self.rows + 1 };
         let alike = rows[row].after.is_some() == rows[self.first].after.is_some()
-            && seen(rows, row) <= 2 * seen(rows, self.first)
+            && most <= 2 * least
             && longest <= 2 * shortest
-            && (masks == 1 || masks * longest * seen(rows, row) <= MASK_NUMBERS);
+            && (masks == 1 || masks * longest * most <= MASK_NUMBERS);
         if alike {
             (self.shortest, self.longest, self.one_mask) = (shortest, longest, one_mask);
+            (self.least, self.most) = (least, most);
             self.rows += 1;
         }
         alike

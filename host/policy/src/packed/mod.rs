@@ -18,8 +18,8 @@ use crate::error::{PolicyError, Result};
 use crate::layer::Projected;
 use crate::mask::Masks;
 use bucket::{Bucket, Layout};
-use gavel_torch::attention::FlashRows;
-use rows::{before, check, seen};
+use gavel_torch::attention::{FlashRows, SharedRows};
+use rows::{SharedPrompt, before, by_length, by_prompt, check, shared_prompts};
 use tch::{Device, Tensor};
 
 /// Rows of tokens, laid out for [`Model::hidden_packed`](crate::Model::hidden_packed).
@@ -35,6 +35,17 @@ pub struct Packed {
     lengths: Vec<usize>,
     /// In the order of `ids`.
     buckets: Vec<Bucket>,
+    /// In the order of `ids`, if all rows after a prompt are neighbours.
+    prompts: Option<Vec<SharedPrompt>>,
+}
+
+/// The order of rows in a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// For buckets with little padding.
+    ByLength,
+    /// For attention to each prompt of all rows after it at once.
+    ByPrompt,
 }
 
 impl Packed {
@@ -44,10 +55,15 @@ impl Packed {
     /// There are no rows, a row is empty, or a row follows one that it cannot
     /// follow.
     pub fn new(rows: &[PackedRow], device: Device) -> Result<Self> {
+        Self::arranged(rows, if device.is_cuda() { Order::ByPrompt } else { Order::ByLength }, device)
+    }
+
+    fn arranged(rows: &[PackedRow], arrangement: Order, device: Device) -> Result<Self> {
         check(rows)?;
-        // Rows that others follow come first; then rows by length, so that the rows of a bucket are neighbours.
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&row| (rows[row].after.is_some(), seen(rows, row), rows[row].tokens.len()));
+        let order = match arrangement {
+            Order::ByLength => by_length(rows),
+            Order::ByPrompt => by_prompt(rows),
+        };
         let mut starts = vec![0; rows.len()];
         let (mut ids, mut positions) = (Vec::new(), Vec::new());
         for &row in &order {
@@ -65,6 +81,7 @@ impl Packed {
             starts,
             lengths: rows.iter().map(|row| row.tokens.len()).collect(),
             buckets,
+            prompts: (arrangement == Order::ByPrompt).then(|| shared_prompts(rows, &order)),
         })
     }
 
@@ -98,24 +115,59 @@ impl Packed {
         self.ids.device()
     }
 
-    /// The rows for attention of all of them at once; `None` if a row follows another.
-    fn flash_rows(&self) -> Result<Option<FlashRows>> {
-        if self.buckets.iter().any(|bucket| bucket.before != [0]) {
-            return Ok(None);
-        }
+    /// Whether a row follows another.
+    fn has_shared_prompts(&self) -> bool {
+        self.buckets.iter().any(|bucket| bucket.before != [0])
+    }
+
+    /// The rows for attention within each of them, all at once.
+    fn flash_rows(&self) -> Result<FlashRows> {
         // The rows are next to each other.
         let mut starts: Vec<i32> = self.starts.iter().map(|&start| start as i32).collect();
         starts.sort_unstable();
         starts.push(self.tokens() as i32);
         let starts = Tensor::f_from_slice(&starts)?.f_to_device(self.device())?;
         let longest = self.lengths.iter().max().copied().unwrap_or_default() as i64;
-        Ok(Some(FlashRows {
+        Ok(FlashRows {
             first_queries: starts.shallow_clone(),
             starts,
             lengths: None,
             most_queries: longest,
             most_keys: longest,
+        })
+    }
+
+    /// The rows for attention of all of them at once where some follow others; `None` if the rows after a prompt may not
+    /// be neighbours.
+    fn shared_rows(&self) -> Result<Option<SharedRows>> {
+        let Some(prompts) = &self.prompts else { return Ok(None) };
+        let keys: Vec<usize> = prompts.iter().map(|prompt| prompt.tokens).collect();
+        let queries: Vec<usize> = prompts.iter().map(|prompt| prompt.follower_tokens).collect();
+        let most = |counts: &[usize]| counts.iter().max().copied().unwrap_or_default() as i64;
+        let sum = |counts: &[usize]| counts.iter().sum::<usize>() as i64;
+        let rows = self.flash_rows()?;
+        Ok(Some(SharedRows {
+            starts: rows.starts,
+            longest: rows.most_keys,
+            prompts: FlashRows {
+                first_queries: self.firsts(&queries)?,
+                starts: self.firsts(&keys)?,
+                lengths: None,
+                most_queries: most(&queries),
+                most_keys: most(&keys),
+            },
+            prompt_tokens: sum(&keys),
+            follower_tokens: sum(&queries),
         }))
+    }
+
+    /// How many there are before each, and in all.
+    fn firsts(&self, counts: &[usize]) -> Result<Tensor> {
+        let mut firsts = vec![0];
+        for count in counts {
+            firsts.push(firsts[firsts.len() - 1] + *count as i32);
+        }
+        Ok(Tensor::f_from_slice(&firsts)?.f_to_device(self.device())?)
     }
 
     /// Attention by bucket; gives `[tokens, heads * head_dim]`.
@@ -170,5 +222,19 @@ mod tests {
         assert_eq!(responses.iter().map(|bucket| bucket.before.as_slice()).collect::<Vec<_>>(), [[1500], [1501]]);
         let packed = pack(&[(None, 15), (None, 16), (Some(0), 26), (Some(1), 26)]);
         assert_eq!(packed.buckets.last().unwrap().before, [15, 16]);
+    }
+
+    #[test]
+    fn buckets_of_rows_by_prompt_keep_their_limits() {
+        // The last row follows the longer prompt, but sees less than the row before it.
+        let rows: Vec<PackedRow> = [(None, 10), (None, 300), (Some(0), 1300), (Some(0), 2500), (Some(1), 1300)]
+            .map(|(after, length)| PackedRow { after, tokens: vec![1; length] })
+            .into();
+        let cuts = |order| -> Vec<Vec<i64>> {
+            let packed = Packed::arranged(&rows, order, Device::Cpu).unwrap();
+            packed.buckets.iter().map(|bucket| bucket.before.clone()).collect()
+        };
+        assert_eq!(cuts(Order::ByPrompt), [[0], [0], [10], [300]]);
+        assert_eq!(cuts(Order::ByLength), [vec![0], vec![0], vec![10, 300], vec![10]]);
     }
 }
