@@ -70,13 +70,16 @@ fn cuda_part(include: &Path) {
     // PyTorch's wheel has CUDA's headers beside its own folder: the headers of CUDA 13, or of CUDA 12.
     let headers = ["cu13", "cuda_runtime"].map(|name| include.join("../../nvidia").join(name).join("include"));
     let headers = headers.into_iter().find(|folder| folder.join("cuda_runtime.h").exists());
+    if let Err(error) = kernels(Path::new(&out)) {
+        println!("cargo::error=cannot write the text of the kernels: {error}");
+    }
     let done = match headers.filter(|_| include.join("../lib/libtorch_cuda.so").exists()) {
         Some(headers) => {
             let mut build = shim(include);
-            build.include("shim/cuda-declarations").include(headers).define("USE_C10D_NCCL", None);
+            build.include("shim/cuda-declarations").include(headers).include(&out).define("USE_C10D_NCCL", None);
             let mut link = build.get_compiler().to_command();
             let objects = build
-                .files(["shim/cuda/graph.cpp", "shim/cuda/memory.cpp", "shim/cuda/nccl.cpp"])
+                .files(["graph", "kernels", "memory", "nccl"].map(|name| format!("shim/cuda/{name}.cpp")))
                 .compile_intermediates();
             link.args(["-shared", "-s"]).args(objects).arg("-o").arg(&library);
             link.status().map(|status| status.success())
@@ -88,4 +91,10 @@ fn cuda_part(include: &Path) {
         Ok(false) => println!("cargo::error=cannot link {}", library.display()),
         Err(error) => println!("cargo::error=cannot make {}: {error}", library.display()),
     }
+}
+
+/// Writes the text of the kernels as a string of C++, as it is compiled where it runs.
+fn kernels(out: &Path) -> std::io::Result<()> {
+    let text = std::fs::read_to_string("shim/cuda/kernels.cu")?;
+    std::fs::write(out.join("kernels.inc"), format!("static const char *const KERNELS = R\"cuda({text})cuda\";\n"))
 }

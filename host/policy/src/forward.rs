@@ -22,7 +22,7 @@ impl Model {
         })?;
         let config = self.config();
         let masks = Masks::new(config, time, self.device())?;
-        let rotation = self.rotary.at(&arange(0, time, 1, self.device())?)?.repeat(batch)?;
+        let rotation = self.rotation(&arange(0, time, 1, self.device())?)?.repeat(batch)?;
         let mut x = self.embed(&ids.f_flatten(0, 1)?)?;
         for (index, layer) in self.layers.iter().enumerate() {
             let projected = layer.project(config, &x, &rotation)?;
@@ -96,7 +96,7 @@ pub(crate) struct PackedPass<'a> {
 
 impl<'a> PackedPass<'a> {
     pub(crate) fn new(model: &'a Model, packed: &'a Packed) -> Result<Self> {
-        let rotation = model.rotary.at(&packed.positions)?;
+        let rotation = model.rotation(&packed.positions)?;
         let attention = PackedAttention::new(packed, model.config(), model.kind())?;
         Ok(Self { model, packed, rotation, attention })
     }

@@ -38,6 +38,14 @@ pub(crate) struct Projected {
     pub(crate) value: Tensor,
 }
 
+/// The inputs of attention before the rotation.
+pub(crate) struct Unrotated {
+    /// Queries, then keys: `[tokens, heads + kv_heads, head_dim]`.
+    pub(crate) turning: Tensor,
+    /// `[tokens, kv_heads, head_dim]`
+    pub(crate) value: Tensor,
+}
+
 impl Layer {
     /// A layer whose weights are all 0.
     pub(crate) fn zeros(config: &ModelConfig, kind: Kind, device: Device) -> Result<Self> {
@@ -104,6 +112,13 @@ impl Layer {
 
     /// The queries, keys and values of `x`, `[tokens, hidden]`.
     pub(crate) fn project(&self, config: &ModelConfig, x: &Tensor, rotation: &Rotation) -> Result<Projected> {
+        let Unrotated { turning, value } = self.project_unrotated(config, x)?;
+        let [query, key] = rotation.apply(&turning, config.num_attention_heads)?;
+        Ok(Projected { query, key, value })
+    }
+
+    /// The same before the rotation.
+    pub(crate) fn project_unrotated(&self, config: &ModelConfig, x: &Tensor) -> Result<Unrotated> {
         let (heads, kv_heads, norm) = (config.num_attention_heads, config.num_key_value_heads, Norm::new(config));
         let normed = norm.apply(x, &self.input_norm)?;
         let qkv = self.qkv.apply(&normed)?.f_unflatten(1, [-1, config.head_dim])?;
@@ -112,24 +127,34 @@ impl Layer {
             let [query, key] = split(&turning, [heads, kv_heads])?;
             turning = Tensor::f_cat(&[norm.apply(&query, query_norm)?, norm.apply(&key, key_norm)?], 1)?;
         }
-        let [query, key] = rotation.apply(&turning, heads)?;
-        Ok(Projected { query, key, value })
+        Ok(Unrotated { turning, value })
     }
 
     /// Adds to `x` the result of attention, `[tokens, query_width]`, and the
     /// output of the feed-forward block.
     pub(crate) fn finish(&self, config: &ModelConfig, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
         let x = self.output.apply_onto(x, attended)?;
-        let normed = Norm::new(config).apply(&x, &self.post_norm)?;
+        self.down.apply_onto(&x, &self.gated(config, &x)?)
+    }
+
+    /// The same in the memory of `x`, without gradients.
+    pub(crate) fn finish_over(&self, config: &ModelConfig, x: Tensor, attended: &Tensor) -> Result<Tensor> {
+        let x = self.output.apply_over(x, attended)?;
+        let product = self.gated(config, &x)?;
+        self.down.apply_over(x, &product)
+    }
+
+    /// The gated product of the feed-forward block, `[tokens, intermediate]`.
+    fn gated(&self, config: &ModelConfig, x: &Tensor) -> Result<Tensor> {
+        let normed = Norm::new(config).apply(x, &self.post_norm)?;
         let gate_up = self.gate_up.apply(&normed)?;
-        let product = match config.architecture {
+        Ok(match config.architecture {
             Architecture::Gemma => {
                 let [gate, up] = split(&gate_up, [config.intermediate_size; 2])?;
                 gate.f_gelu("tanh")?.f_mul(&up)?
             }
             _ => silu_product(&gate_up)?,
-        };
-        self.down.apply_onto(&x, &product)
+        })
     }
 }
 

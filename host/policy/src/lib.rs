@@ -16,6 +16,7 @@ pub mod engine;
 mod error;
 pub mod fast_paths;
 mod forward;
+mod fused_layers;
 mod head;
 mod init;
 mod json_file;

@@ -49,6 +49,12 @@ impl Linear {
         self.adapted(x, residual.f_addmm(x, &self.weight.f_tr()?)?)
     }
 
+    /// The same in the memory of `residual`, without gradients.
+    pub(crate) fn apply_over(&self, mut residual: Tensor, x: &Tensor) -> Result<Tensor> {
+        let y = residual.f_addmm_(x, &self.weight.f_tr()?)?;
+        self.adapted(x, y)
+    }
+
     fn adapted(&self, x: &Tensor, y: Tensor) -> Result<Tensor> {
         match &self.adapter {
             None => Ok(y),

@@ -89,7 +89,10 @@ pub(crate) fn recognise(message: &str) -> Option<String> {
     ];
     SAYS.iter().any(|says| message.contains(says)).then(|| {
         let start = message.find("CUDA out of memory").or(message.find("DefaultCPUAllocator"));
-        message[start.unwrap_or(0)..].to_owned()
+        let message = &message[start.unwrap_or(0)..];
+        // What follows is about settings of libtorch's that Gavel makes.
+        let end = message.find(" If reserved but unallocated memory is large");
+        message[..end.unwrap_or(message.len())].to_owned()
     })
 }
 
@@ -101,7 +104,7 @@ mod tests {
 
     /// The message of libtorch 2.11, with the backtrace that follows.
     const CPU: &str = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4194304000 bytes. Error code 12 (Cannot allocate memory)\nframe #0: c10::ThrowEnforceNotMet";
-    const CUDA: &str = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 3.00 GiB is free.\nException raised from malloc";
+    const CUDA: &str = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 3.00 GiB is free. If reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF.\nException raised from malloc";
 
     #[test]
     fn what_libtorch_says_is_told_with_its_part_and_a_hint() {

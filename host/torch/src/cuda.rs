@@ -2,6 +2,7 @@
 //! same binary runs without CUDA.
 
 pub mod graph;
+pub mod kernels;
 pub mod memory;
 
 use std::ffi::{CStr, CString, c_void};

@@ -7,8 +7,10 @@ use super::kept::{Kept, KeptLayers, KeptRow};
 use super::kv_cache_growth::{CHUNK, grown_room, room_for};
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::layer::Unrotated;
 use crate::memory::Footprint;
 use crate::out_of_memory::Phase;
+use crate::rotary::Rotation;
 use gavel_torch::attention::Stored;
 use tch::{Device, Kind, Tensor};
 
@@ -214,6 +216,24 @@ impl KvCache {
             let _ = store.places.f_index_copy_(0, places, new)?;
         }
         Ok(())
+    }
+
+    /// Rotates the queries and keys of tokens and writes keys and values to `places`; gives the queries, `[tokens,
+    /// queries, head_dim]`.
+    pub(super) fn rotate_and_write(
+        &mut self,
+        layer: usize,
+        places: &Tensor,
+        unrotated: &Unrotated,
+        queries: i64,
+        rotation: &Rotation,
+    ) -> Result<Tensor> {
+        if Rotation::can_store(&unrotated.turning) {
+            return rotation.apply_into(unrotated, queries, places, self.stored(layer));
+        }
+        let [query, key] = rotation.apply(&unrotated.turning, queries)?;
+        self.write(layer, places, &key, &unrotated.value)?;
+        Ok(query)
     }
 
     /// All keys and values of a layer.

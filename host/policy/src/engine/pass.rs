@@ -35,13 +35,20 @@ fn logits(
     copies: Option<&Copies>,
 ) -> Result<Option<Tensor>> {
     let (config, count) = (model.config(), inputs.rows());
-    let rotation = model.rotary.at(&inputs.positions()?)?;
+    let rotation = model.rotation(&inputs.positions()?)?;
     let places = inputs.places()?;
     let next = if count > 0 { Some(NextTokens::new(model, cache, inputs)?) } else { None };
     let mut sizes = vec![count];
     sizes.extend(parts.iter().map(|part| part.rows * part.time));
     let mut x = model.embed(&inputs.ids()?)?;
     for (index, layer) in model.layers.iter().enumerate() {
+        if let (Some(next), true, None) = (&next, parts.is_empty(), copies) {
+            let unrotated = layer.project_unrotated(config, &x)?;
+            let query = cache.rotate_and_write(index, &places, &unrotated, config.num_attention_heads, &rotation)?;
+            let attended = next.attend(config, cache.stored(index), index, &query)?;
+            x = layer.finish_over(config, x, &attended)?;
+            continue;
+        }
         let projected = layer.project(config, &x, &rotation)?;
         cache.write(index, &places, &projected.key, &projected.value)?;
         if let Some(Copies { from, to, tokens }) = copies {
