@@ -73,6 +73,8 @@ pub(crate) enum FastPath {
     SharedKeys,
     /// Logits in 32 bits of weights in 16.
     WideLogits,
+    /// The same with log-probabilities and entropies by kernels.
+    FusedHead,
     /// The parts of a layer beside its products and attention, as one kernel each.
     FusedLayers,
 }
@@ -85,6 +87,7 @@ impl fmt::Display for FastPath {
             Self::FlashShared => "flash attention with shared prompts",
             Self::SharedKeys => "attention with shared keys and values",
             Self::WideLogits => "the product of logits in 32 bits",
+            Self::FusedHead => "one kernel for log-probabilities",
             Self::FusedLayers => "one kernel for each part of a layer",
         })
     }

@@ -3,7 +3,7 @@
 use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
-use crate::wide_logits::can_be_wide;
+use crate::wide_logits::how;
 use gavel_torch::head::{Beside, TokenLogprobs, token_logprobs};
 use tch::Tensor;
 
@@ -29,7 +29,7 @@ impl Model {
         beside: Beside,
     ) -> Result<TokenLogprobs> {
         let head = self.language_head()?;
-        Ok(token_logprobs(hidden, head, targets, temperature, beside, can_be_wide(hidden, head))?)
+        Ok(token_logprobs(hidden, head, targets, temperature, beside, how(hidden, head))?)
     }
 
     /// `[vocab, hidden]`

@@ -3,6 +3,8 @@
 use crate::error::{PolicyError, Result};
 use crate::fast_paths::{FastPath, Results, is_usable, random_like};
 use crate::model::Model;
+use gavel_torch::head::{Beside, Logits, token_logprobs};
+use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Kind, Tensor};
 
 /// The numbers of tokens that the product is checked with, as in decoding and as in training, and the most of the
@@ -20,6 +22,51 @@ impl Model {
         let head = self.language_head()?;
         if can_be_wide(hidden, head) { wide(hidden, head) } else { self.logits(hidden) }
     }
+}
+
+/// How the logits that log-probabilities are computed from are computed.
+pub(crate) fn how(hidden: &Tensor, head: &Tensor) -> Logits {
+    match (can_be_wide(hidden, head), has_kernels(hidden, head)) {
+        (false, _) => Logits::Narrow,
+        (true, false) => Logits::Wide,
+        (true, true) => Logits::ByKernels,
+    }
+}
+
+/// Whether kernels give the log-probabilities, entropies and gradients that libtorch's operations give from wide logits.
+fn has_kernels(hidden: &Tensor, head: &Tensor) -> bool {
+    let kind = hidden.kind();
+    let [vocab, width] = <[i64; 2]>::try_from(head.size()).unwrap_or_default();
+    kind == Kind::BFloat16
+        && head.kind() == kind
+        && vocab % 4 == 0
+        && is_usable(FastPath::FusedHead, hidden.device(), kind, &[width, vocab], || {
+            let (rows, head) = (CHECKED.0[0], head.f_detach()?.f_narrow(0, 0, vocab.min(CHECKED.1))?);
+            let targets = arange(0, rows, 1, hidden.device())?.try_mul(head.size()[0] / rows)?;
+            // Larger numbers than a norm gives, so that probabilities are far from equal.
+            let hidden = random_like(&[rows, width], 1, kind, hidden.device())?.try_mul(4.0)?;
+            let all = |how| of_logprobs([&hidden, &head, &targets], how);
+            let pairs = all(Logits::ByKernels)?.into_iter().zip(all(Logits::Wide)?);
+            Ok(pairs.map(|(fast, plain)| Results { rows: vec![fast.size()[0]], fast, plain }).collect())
+        })
+}
+
+/// The log-probabilities of targets, the entropies, the sums of squared probabilities, and the gradients of a weighted
+/// sum of the first two by the hidden states and the head.
+fn of_logprobs([hidden, head, targets]: [&Tensor; 3], how: Logits) -> Result<Vec<Tensor>> {
+    let [hidden, head] = [hidden, head].map(|x| x.f_detach().and_then(|x| x.f_set_requires_grad(true)));
+    let (hidden, head) = (hidden?, head?);
+    let (found, sum) = tch::with_grad(|| -> Result<_> {
+        let found = token_logprobs(&hidden, &head, targets, 0.7, Beside::Entropies, how)?;
+        let weights = random_like(&[2, targets.size()[0]], 2, Kind::Float, head.device())?;
+        let both = Tensor::f_stack(&[&found.logprobs, &found.beside], 0)?;
+        Ok((found, both.f_mul(&weights)?.f_sum(Kind::Float)?))
+    })?;
+    sum.f_backward()?;
+    let squares =
+        token_logprobs(&hidden.f_detach()?, &head.f_detach()?, targets, 0.7, Beside::SquaredProbabilities, how)?;
+    let numbers = [found.logprobs.f_detach()?, found.beside.f_detach()?, squares.beside];
+    Ok(numbers.into_iter().chain([hidden.f_grad()?, head.f_grad()?]).collect())
 }
 
 /// Whether the logits of hidden states, with this head, can have 32 bits where both have 16.

@@ -5,7 +5,7 @@
 //! `cargo bench --workspace --bench head`, on an idle machine.
 #![allow(clippy::print_stdout)]
 
-use gavel_torch::head::{Beside, token_logprobs};
+use gavel_torch::head::{Beside, Logits, token_logprobs};
 use std::time::Instant;
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), TchError> {
         let (hidden, head) = (random([TOKENS, WIDTH])?, random([vocab, WIDTH])?);
         let targets = Tensor::f_randint(vocab, [TOKENS], (Kind::Int64, Device::Cpu))?;
         let one = || {
-            let found = token_logprobs(&hidden, &head, &targets, 1.0, Beside::Entropies, false)?;
+            let found = token_logprobs(&hidden, &head, &targets, 1.0, Beside::Entropies, Logits::Narrow)?;
             found.logprobs.f_sub(&found.beside)
         };
         let many = || {

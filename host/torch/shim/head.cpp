@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
@@ -89,6 +91,26 @@ bool is_most_probable(const float *z, int64_t target, float largest) {
   return z[target] == largest && std::find(z, z + target, largest) == z + target;
 }
 
+// How logits are computed and normalised, with the numbers of the Rust side: in the kind of the hidden states, in 32 bits
+// where these have 16, or so by kernels of a GPU.
+enum How : int64_t { NARROW, WIDE, BY_KERNELS };
+
+// Kernels that `shim/cuda` gives, once it is loaded.
+struct Kernels {
+  char *(*sum_rows)(const at::Tensor *, const at::Tensor *, double, const at::Tensor *, const at::Tensor *,
+                    const at::Tensor *, const at::Tensor *);
+  char *(*turn_rows)(const at::Tensor *, const at::Tensor *, const at::Tensor *, double, const at::Tensor *,
+                     const at::Tensor *, const at::Tensor *);
+} kernels;
+
+// Throws the message of a function of the shim.
+void checked(char *message) {
+  if (!message) return;
+  const std::string text(message);
+  std::free(message);
+  TORCH_CHECK(false, text);
+}
+
 // In which logits of this kind are normalised.
 at::ScalarType wide(at::ScalarType kind) { return kind == at::kDouble ? at::kDouble : at::kFloat; }
 
@@ -96,7 +118,7 @@ bool is_by_rows(const at::Tensor &hidden) { return hidden.is_cpu() && hidden.sca
 
 struct Found {
   at::Tensor logprobs, beside;
-  // What the backward pass needs: by rows, the logits and `Sums` as 32-bit numbers, largest, 1 / exponentials and mean.
+  // What the backward pass needs: by rows and by kernels, the logits and `Sums` as 32-bit numbers, largest, 1 / exponentials and mean.
   // Otherwise all log-probabilities and the entropies, if these are wanted.
   at::Tensor matrix, rows;
 };
@@ -163,6 +185,20 @@ template <typename Number> at::Tensor by_pieces(const at::Tensor &logprobs, cons
   return at::cat(found);
 }
 
+Found compute_by_kernels(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
+                         double temperature, int64_t beside) {
+  Found found;
+  found.matrix = at::mm(hidden, head.t(), at::kFloat);
+  const auto count = targets.size(0);
+  found.logprobs = at::empty({count}, found.matrix.options());
+  found.rows = at::empty({count, 3}, found.matrix.options());
+  if (beside != NOTHING) found.beside = at::empty({count}, found.matrix.options());
+  checked(kernels.sum_rows(&found.matrix, &targets, temperature, &found.logprobs, &found.rows,
+                           beside == ENTROPIES ? &found.beside : nullptr, beside == SQUARES ? &found.beside : nullptr));
+  if (beside == ARE_MOST_PROBABLE) found.beside = found.matrix.argmax(-1).eq(targets);
+  return found;
+}
+
 Found compute_by_operations(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
                             double temperature, int64_t beside, bool is_wide) {
   Found found;
@@ -209,16 +245,18 @@ void turn_by_operations(at::Tensor &all, const at::Tensor &entropies, const at::
 
 struct TokenLogprobs : Function<TokenLogprobs> {
   static Found compute(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
-                       int64_t beside, bool is_wide) {
-    return is_by_rows(hidden) ? compute_by_rows(hidden, head, targets, temperature, beside)
-                              : compute_by_operations(hidden, head, targets, temperature, beside, is_wide);
+                       int64_t beside, int64_t how) {
+    if (is_by_rows(hidden)) return compute_by_rows(hidden, head, targets, temperature, beside);
+    if (how == BY_KERNELS) return compute_by_kernels(hidden, head, targets, temperature, beside);
+    return compute_by_operations(hidden, head, targets, temperature, beside, how == WIDE);
   }
 
   static variable_list forward(AutogradContext *ctx, const at::Tensor &hidden, const at::Tensor &head,
-                               const at::Tensor &targets, double temperature, int64_t beside, bool is_wide) {
-    const auto found = compute(hidden, head, targets, temperature, beside, is_wide);
+                               const at::Tensor &targets, double temperature, int64_t beside, int64_t how) {
+    const auto found = compute(hidden, head, targets, temperature, beside, how);
     ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows});
     ctx->saved_data["temperature"] = temperature;
+    ctx->saved_data["how"] = how;
     ctx->set_materialize_grads(false);
     if (beside == NOTHING) return {found.logprobs};
     if (beside != ENTROPIES) ctx->mark_non_differentiable({found.beside});
@@ -233,11 +271,18 @@ struct TokenLogprobs : Function<TokenLogprobs> {
     auto for_logprobs = gradients[0], for_entropies = gradients.size() > 1 ? gradients[1] : at::Tensor();
     for_logprobs = for_logprobs.defined() ? for_logprobs.contiguous() : at::zeros(targets.sizes(), matrix.options());
     if (for_entropies.defined()) for_entropies = for_entropies.contiguous();
-    const auto turn = is_by_rows(hidden) ? turn_by_rows : turn_by_operations;
-    // A second backward pass would take the gradient for logits.
-    matrix.unsafeGetTensorImpl()->bump_version();
-    turn(matrix, rows, targets, temperature, for_logprobs, for_entropies);
-    const auto gradient = matrix.to(hidden.scalar_type());
+    at::Tensor gradient;
+    if (ctx->saved_data["how"].toInt() == BY_KERNELS && !is_by_rows(hidden)) {
+      gradient = at::empty_like(matrix, matrix.options().dtype(hidden.scalar_type()));
+      checked(kernels.turn_rows(&matrix, &rows, &targets, temperature, &for_logprobs,
+                                for_entropies.defined() ? &for_entropies : nullptr, &gradient));
+    } else {
+      const auto turn = is_by_rows(hidden) ? turn_by_rows : turn_by_operations;
+      // A second backward pass would take the gradient for logits.
+      matrix.unsafeGetTensorImpl()->bump_version();
+      turn(matrix, rows, targets, temperature, for_logprobs, for_entropies);
+      gradient = matrix.to(hidden.scalar_type());
+    }
     at::Tensor for_hidden, for_head;
     if (ctx->needs_input_grad(0)) for_hidden = gradient.mm(head);
     if (ctx->needs_input_grad(1)) {
@@ -256,22 +301,29 @@ struct TokenLogprobs : Function<TokenLogprobs> {
 
 extern "C" {
 
+// Takes the kernels, whose signatures are those of `Kernels`.
+void gavel_take_head_kernels(void *sum_rows, void *turn_rows) {
+  kernels.sum_rows = reinterpret_cast<decltype(kernels.sum_rows)>(sum_rows);
+  kernels.turn_rows = reinterpret_cast<decltype(kernels.turn_rows)>(turn_rows);
+}
+
 // `hidden` is `[tokens, width]`, `head` is `[vocab, width]`, `targets` is `[tokens]` and contiguous. `out` gets the
 // log-probabilities and what is computed beside them, both `[tokens]`. Without gradients, the logits of only `rows`
-// tokens exist at a time. On a GPU, wide logits of 16-bit numbers have 32.
+// tokens exist at a time. On a GPU, wide logits of 16-bit numbers have 32; kernels are for bfloat16, and for a vocabulary
+// that is a multiple of 4.
 char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, const at::Tensor *targets,
-                           double temperature, int64_t beside, bool is_wide, int64_t rows, at::Tensor **out) {
+                           double temperature, int64_t beside, int64_t how, int64_t rows, at::Tensor **out) {
   return guarded([&] {
     at::Tensor logprobs, other;
     if (wants_gradient(*hidden) || wants_gradient(*head)) {
-      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, is_wide);
+      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, how);
       logprobs = found[0];
       if (beside != NOTHING) other = found[1];
     } else {
       std::vector<at::Tensor> all, others;
       const auto parts = hidden->split(rows), ids = targets->split(rows);
       for (size_t part = 0; part < parts.size(); ++part) {
-        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, is_wide);
+        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, how);
         all.push_back(found.logprobs);
         if (beside != NOTHING) others.push_back(found.beside);
       }

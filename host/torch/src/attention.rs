@@ -313,10 +313,13 @@ mod tests {
         assert!(error.contains("_flash_attention_forward"), "{error}");
     }
 
-    /// Attention of each row, a start and a length, after the prompt that it follows, if any, by libtorch's softmax.
-    fn attended([query, keys, values]: &[Tensor; 3], rows: &[((i64, i64), Option<(i64, i64)>)], scale: f64) -> Tensor {
+    /// Where a row is: its start and its length.
+    type Place = (i64, i64);
+
+    /// Attention of each row after the prompt that it follows, if any, by libtorch's softmax.
+    fn attended([query, keys, values]: &[Tensor; 3], rows: &[(Place, Option<Place>)], scale: f64) -> Tensor {
         let group = query.size()[1] / keys.size()[1];
-        let of_row = |&((start, length), prompt): &((i64, i64), Option<(i64, i64)>)| {
+        let of_row = |&((start, length), prompt): &(Place, Option<Place>)| {
             let seen = |x: &Tensor| {
                 let prompt = prompt.map(|(start, length)| x.narrow(0, start, length));
                 let all: Vec<Tensor> = prompt.into_iter().chain([x.narrow(0, start, length)]).collect();

@@ -1,9 +1,13 @@
 //! The log-probabilities of given tokens (`shim/head.cpp`), with gradients. The logits exist once: the backward pass
 //! turns them into their gradient.
 
+use crate::cuda::function;
+#[cfg(doc)]
+use crate::cuda::kernels;
 use crate::layer::made;
 use crate::{Result, TchError};
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
+use std::sync::OnceLock;
 use tch::{Kind, Tensor};
 use torch_sys::C_tensor;
 
@@ -14,14 +18,41 @@ unsafe extern "C" {
         targets: *const C_tensor,
         temperature: f64,
         beside: i64,
-        is_wide: bool,
+        how: i64,
         rows: i64,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
+    fn gavel_take_head_kernels(sum_rows: *mut c_void, turn_rows: *mut c_void);
 }
 
 /// Without gradients, the logits of this many tokens exist at a time.
 pub const TOKENS_AT_A_TIME: i64 = 512;
+
+/// How logits are computed and normalised. On the CPU it makes no difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logits {
+    /// In the kind of the hidden states.
+    Narrow,
+    /// Of numbers of 16 bits in 32, which only GPUs can give.
+    Wide,
+    /// The same by [kernels], for bfloat16 and a vocabulary that is a multiple of 4.
+    ByKernels,
+}
+
+/// Loads the kernels of [`Logits::ByKernels`].
+///
+/// # Errors
+/// libtorch's CUDA part is missing.
+pub fn load_kernels() -> Result<()> {
+    static LOADED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| {
+        let [sum, turn] = [function(c"gavel_cuda_sum_rows")?, function(c"gavel_cuda_turn_rows")?];
+        // SAFETY: both parts of the shim agree on the signatures, and the library of these functions is never closed.
+        unsafe { gavel_take_head_kernels(sum, turn) };
+        Ok(())
+    });
+    loaded.clone().map_err(TchError::Torch)
+}
 
 /// What is computed beside log-probabilities, from the same logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +78,7 @@ pub struct TokenLogprobs {
 
 /// The log-probabilities of `targets`, `[tokens]`, under `softmax(hidden · headᵀ / temperature)`; `hidden` is `[tokens,
 /// width]` and `head` is `[vocab, width]`. If the head is a leaf, a backward pass adds its gradient to the gradient
-/// that the head has, if any. There can be one backward pass. Wide logits of 16-bit numbers have 32 bits, which only
-/// GPUs can give.
+/// that the head has, if any. There can be one backward pass.
 ///
 /// # Errors
 /// The shapes or kinds do not fit, or a target is outside the vocabulary.
@@ -58,7 +88,7 @@ pub fn token_logprobs(
     targets: &Tensor,
     temperature: f64,
     beside: Beside,
-    is_wide: bool,
+    logits: Logits,
 ) -> Result<TokenLogprobs> {
     let ((tokens, width), (vocab, _)) = (hidden.size2()?, head.size2()?);
     let fit = head.size() == [vocab, width]
@@ -70,6 +100,14 @@ pub fn token_logprobs(
     if !fit {
         return Err(TchError::Torch(format!("{hidden:?}, {head:?} and {targets:?} do not fit")));
     }
+    let how = match logits {
+        Logits::ByKernels if hidden.kind() != Kind::BFloat16 || vocab % 4 != 0 => {
+            return Err(TchError::Torch(format!("kernels do not fit logits of {hidden:?} and {head:?}")));
+        }
+        Logits::ByKernels => load_kernels().map(|()| 2)?,
+        Logits::Wide => 1,
+        Logits::Narrow => 0,
+    };
     let targets = targets.f_contiguous()?;
     let beside = match beside {
         Beside::Nothing => 0,
@@ -80,7 +118,7 @@ pub fn token_logprobs(
     // SAFETY: shapes, kinds and devices are those that the shim asks for, and the tensors outlive the call.
     let [logprobs, beside] = made(|out| unsafe {
         let (hidden, head, targets) = (hidden.as_ptr(), head.as_ptr(), targets.as_ptr());
-        gavel_token_logprobs(hidden, head, targets, temperature, beside, is_wide, TOKENS_AT_A_TIME, out)
+        gavel_token_logprobs(hidden, head, targets, temperature, beside, how, TOKENS_AT_A_TIME, out)
     })?;
     Ok(TokenLogprobs { logprobs, beside })
 }

@@ -63,14 +63,14 @@ pub(crate) fn gradient_norms(of: TokenLogprobs) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_torch::head::token_logprobs;
+    use gavel_torch::head::{Logits, token_logprobs};
 
     #[test]
     fn the_norm_of_the_gradient_is_that_of_one_hot_minus_probabilities() {
         let logits = [0.5f64, 0.25, 0.25].map(f64::ln);
         let (hidden, head) = (Tensor::from_slice(&[1.0]).view([1, 1]), Tensor::from_slice(&logits).view([3, 1]));
         let target = Tensor::from_slice(&[1i64]);
-        let found = token_logprobs(&hidden, &head, &target, 1.0, Beside::SquaredProbabilities, false).unwrap();
+        let found = token_logprobs(&hidden, &head, &target, 1.0, Beside::SquaredProbabilities, Logits::Narrow).unwrap();
         // The squares of −½, ¾ and −¼.
         assert!((gradient_norms(found).unwrap().double_value(&[0]) - 0.875).abs() < 1e-12);
     }

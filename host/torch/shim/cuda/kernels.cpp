@@ -1,7 +1,6 @@
-// Parts of a transformer layer on a GPU, as kernels of our own (`kernels.cu`), with gradients. There are no second
+// Parts of a transformer on a GPU, as kernels of our own (`kernels.cu`), with gradients. There are no second
 // derivatives. The Rust side ensures that numbers are of bfloat16 and widths multiples of what a thread reads.
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -44,9 +43,13 @@ struct Compiler {
                      void **);
 
   Compiler() {
-    at::globalContext().getNVRTC();
-    void *library = dlopen("libcaffe2_nvrtc.so", RTLD_NOW | RTLD_NOLOAD);
-    TORCH_CHECK(library, "libtorch's compiler for GPUs is missing: ", dlerror());
+    // It lies beside libtorch's CUDA part, and knows where NVRTC is.
+    Dl_info torch;
+    TORCH_CHECK(dladdr(reinterpret_cast<void *>(&at::cuda::getCurrentDeviceProperties), &torch), "libtorch has no path");
+    const std::string path(torch.dli_fname);
+    const auto name = path.substr(0, path.rfind('/') + 1) + "libcaffe2_nvrtc.so";
+    void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    TORCH_CHECK(library, "NVRTC cannot be loaded: ", dlerror());
     const auto find = [&](auto &function, const char *name) {
       function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
       TORCH_CHECK(function, name, " is missing");
@@ -115,7 +118,9 @@ void launch(const char *name, std::array<unsigned, 2> blocks, unsigned threads, 
 
 // Numbers that a thread reads at a time.
 constexpr int64_t EIGHT = 8;
+constexpr int64_t FOUR = 4;
 constexpr unsigned THREADS = 128;
+constexpr unsigned THREADS_OF_ROW = 512;
 // The most blocks in the second dimension.
 constexpr int64_t MOST_BLOCKS = 65535;
 
@@ -276,6 +281,35 @@ char *gavel_cuda_rotate_and_store(const at::Tensor *x, const at::Tensor *value, 
              of.half, of.tokens);
     }
     *result = new at::Tensor(query);
+  });
+}
+
+// Of each row of `logits`, `[rows, width]` of 32 bits, as `compute_by_rows` (`shim/head.cpp`) gives them. `entropies` and
+// `squares` may be null.
+char *gavel_cuda_sum_rows(const at::Tensor *logits, const at::Tensor *targets, double temperature,
+                          const at::Tensor *logprobs, const at::Tensor *kept, const at::Tensor *entropies,
+                          const at::Tensor *squares) {
+  return guarded([&] {
+    const c10::cuda::CUDAGuard guard(logits->device());
+    if (logits->size(0) == 0) return;
+    launch("sum_rows", {static_cast<unsigned>(int_of(logits->size(0))), 1}, THREADS_OF_ROW, read(*logits),
+           targets->const_data_ptr(), static_cast<float>(1 / temperature), logprobs->mutable_data_ptr(),
+           kept->mutable_data_ptr(), entropies ? entropies->mutable_data_ptr() : nullptr,
+           squares ? squares->mutable_data_ptr() : nullptr, int_of(logits->size(1) / FOUR));
+  });
+}
+
+// The gradient of `logits` in bfloat16, as `turn_by_rows` gives it. `for_entropies` may be null.
+char *gavel_cuda_turn_rows(const at::Tensor *logits, const at::Tensor *kept, const at::Tensor *targets,
+                           double temperature, const at::Tensor *for_logprobs, const at::Tensor *for_entropies,
+                           const at::Tensor *gradient) {
+  return guarded([&] {
+    const c10::cuda::CUDAGuard guard(logits->device());
+    if (logits->size(0) == 0) return;
+    launch("turn_rows", {static_cast<unsigned>(int_of(logits->size(0))), 1}, THREADS_OF_ROW, read(*logits),
+           kept->const_data_ptr(), targets->const_data_ptr(), static_cast<float>(1 / temperature),
+           for_logprobs->const_data_ptr(), for_entropies ? for_entropies->const_data_ptr() : nullptr,
+           gradient->mutable_data_ptr(), int_of(logits->size(1) / FOUR));
   });
 }
 }

@@ -1,6 +1,6 @@
-// Parts of a transformer layer, each as one pass over memory, for numbers of 16 bits (bfloat16). The driver's compiler
-// translates this text when a process first uses it, so that building needs no compiler for GPUs. A thread reads and
-// writes eight numbers at a time; sums have 32 bits.
+// Parts of a transformer, each as one pass over memory, for numbers of 16 bits (bfloat16). NVRTC compiles this text when
+// a process first uses it, so that building needs no compiler for GPUs. A thread reads and writes eight numbers of 16
+// bits at a time, or four of 32; sums have 32 bits.
 
 typedef unsigned short bf16;
 
@@ -28,6 +28,54 @@ __device__ float sum_of_block(float x) {
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
   return x;
 }
+
+// Smaller terms of a sum whose largest is 1 are 0, as on the CPU.
+constexpr float SMALLEST_LOGARITHM = -40.0f;
+
+// The logit over the temperature less the largest. An infinite one would make products that are no number.
+__device__ float shifted(float z, float largest, float scale) {
+  const float x = (z - largest) * scale;
+  return x < -80.0f ? -80.0f : x;
+}
+
+__device__ float term(float x) { return x < SMALLEST_LOGARITHM ? 0.0f : __expf(x); }
+
+// Of logits over the temperature: the largest, and sums over the others less that, x: of e^x, x · e^x and e^2x.
+struct Sums {
+  float largest, exponentials, products, squares;
+
+  // The same less another largest, which is not below.
+  __device__ void shift(float to, float scale) {
+    const float least = -1e30f, x = (largest - to) * scale, by = x < least ? least : x, factor = __expf(by);
+    products = (products + by * exponentials) * factor;
+    exponentials *= factor;
+    squares *= factor * factor;
+    largest = to;
+  }
+
+  __device__ void add(float z, float scale) {
+    const float x = shifted(z, largest, scale), e = term(x);
+    exponentials += e;
+    products += e * x;
+    squares += e * e;
+  }
+
+  __device__ void add(Sums other, float scale) {
+    const float most = other.largest > largest ? other.largest : largest;
+    shift(most, scale);
+    other.shift(most, scale);
+    exponentials += other.exponentials;
+    products += other.products;
+    squares += other.squares;
+  }
+};
+
+__device__ Sums of_lane(const Sums &own, int step) {
+  return {__shfl_xor_sync(0xffffffff, own.largest, step), __shfl_xor_sync(0xffffffff, own.exponentials, step),
+          __shfl_xor_sync(0xffffffff, own.products, step), __shfl_xor_sync(0xffffffff, own.squares, step)};
+}
+
+constexpr float LOWEST = -3e38f;
 
 // Rotates eight pairs of numbers. `sign` is -1 for the way back.
 __device__ void turn(Eight &first, Eight &second, const float *cos, const float *sin, float sign) {
@@ -146,6 +194,66 @@ __global__ void rotate_and_store(const Eight *x, long long stride, const Eight *
                                : keys + 2 * (places[token] * stored + head - queries) * half;
     to[at] = first;
     to[half + at] = second;
+  }
+}
+
+// Of each row of `logits`, `[rows, width]` of 4 · `width`: the log-probability of its target, what the way back needs
+// (the largest, 1 / exponentials and the mean by probability, `[rows, 3]`), and the entropy and the sum of squared
+// probabilities where they are wanted. A block is a row; its threads are whole warps.
+__global__ void sum_rows(const float4 *logits, const long long *targets, float scale, float *logprobs, float *kept,
+                         float *entropies, float *squares, int width) {
+  const long long row = blockIdx.x;
+  const float4 *z = logits + row * width;
+  Sums own = {LOWEST, 0, 0, 0};
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    const float4 four = z[i];
+    const float most = fmaxf(fmaxf(four.x, four.y), fmaxf(four.z, four.w));
+    if (most > own.largest) own.shift(most, scale);
+    own.add(four.x, scale);
+    own.add(four.y, scale);
+    own.add(four.z, scale);
+    own.add(four.w, scale);
+  }
+  __shared__ Sums of_warps[32];
+  for (int step = 16; step > 0; step /= 2) own.add(of_lane(own, step), scale);
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = own;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  own = {LOWEST, 0, 0, 0};
+  if (threadIdx.x < blockDim.x / 32) own = of_warps[threadIdx.x];
+  for (int step = 16; step > 0; step /= 2) own.add(of_lane(own, step), scale);
+  if (threadIdx.x > 0) return;
+  const long long target = targets[row];
+  const bool is_inside = target >= 0 && target < 4LL * width;
+  const float z_of = is_inside ? reinterpret_cast<const float *>(z)[target] : __uint_as_float(0x7fc00000);
+  const float logarithm = logf(own.exponentials), mean = own.products / own.exponentials;
+  logprobs[row] = (z_of - own.largest) * scale - logarithm;
+  kept[3 * row] = own.largest;
+  kept[3 * row + 1] = 1.0f / own.exponentials;
+  kept[3 * row + 2] = mean;
+  if (entropies) entropies[row] = logarithm - mean;
+  if (squares) squares[row] = own.squares / (own.exponentials * own.exponentials);
+}
+
+// The gradient of the logits, by the gradients of log-probabilities and of entropies, if there are any: -p · logprob
+// - p · (log p + H) · entropy, where log p + H = x - mean, and logprob at the target.
+__global__ void turn_rows(const float4 *logits, const float *kept, const long long *targets, float scale,
+                          const float *for_logprobs, const float *for_entropies, ushort4 *out, int width) {
+  const long long row = blockIdx.x;
+  const float largest = kept[3 * row], inverse = kept[3 * row + 1], mean = kept[3 * row + 2];
+  const float logprob = for_logprobs[row] * scale, entropy = for_entropies ? for_entropies[row] * scale : 0.0f;
+  const float constant = inverse * (entropy * mean - logprob), slope = -inverse * entropy;
+  const long long target = targets[row];
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    const float4 four = logits[row * width + i];
+    const float z[4] = {four.x, four.y, four.z, four.w};
+    bf16 result[4];
+    for (int j = 0; j < 4; ++j) {
+      const float x = shifted(z[j], largest, scale);
+      const float back = term(x) * (constant + slope * x);
+      result[j] = rounded(4LL * i + j == target ? back + logprob : back);
+    }
+    out[row * width + i] = make_ushort4(result[0], result[1], result[2], result[3]);
   }
 }
 }

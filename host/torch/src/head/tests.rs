@@ -51,7 +51,8 @@ fn assert_like_libtorch(hidden: &Tensor, head: &Tensor, targets: &Tensor, temper
         for start in (0..count).step_by(chunk as usize) {
             let part = |x: &Tensor| x.narrow(0, start, chunk.min(count - start));
             let of = |beside| {
-                token_logprobs(&part(&found[0]), &found[1], &part(targets), temperature, beside, false).unwrap()
+                token_logprobs(&part(&found[0]), &found[1], &part(targets), temperature, beside, Logits::Narrow)
+                    .unwrap()
             };
             let TokenLogprobs { logprobs, beside } = of(Beside::Entropies);
             assert_eq!(logprobs.kind(), if kind == Kind::Double { kind } else { Kind::Float });
@@ -99,7 +100,7 @@ fn values_and_gradients_are_those_of_libtorch() {
 fn a_vocabulary_of_one_is_certain() {
     for kind in [Kind::Float, Kind::Double, Kind::BFloat16] {
         let [hidden, head] = [[4, 3], [1, 3]].map(|shape| numbers(1, &shape).to_kind(kind).set_requires_grad(true));
-        let found = token_logprobs(&hidden, &head, &tokens(4, 1), 0.5, Beside::Entropies, false).unwrap();
+        let found = token_logprobs(&hidden, &head, &tokens(4, 1), 0.5, Beside::Entropies, Logits::Narrow).unwrap();
         (&found.logprobs + &found.beside).sum(Kind::Double).backward();
         for x in [found.logprobs, found.beside, hidden.grad(), head.grad()] {
             assert_eq!(x.abs().max().double_value(&[]), 0.0);
@@ -122,7 +123,8 @@ fn logits_may_be_far_apart_and_large() {
                 let [own, entropy, ..] = plain(&hidden, &expected, &targets, 1.0);
                 (&own + &entropy).sum(Kind::Double).backward();
                 let of =
-                    token_logprobs(&hidden.to_kind(kind), &found, &targets, 1.0, Beside::Entropies, false).unwrap();
+                    token_logprobs(&hidden.to_kind(kind), &found, &targets, 1.0, Beside::Entropies, Logits::Narrow)
+                        .unwrap();
                 (&of.logprobs + &of.beside).sum(Kind::Double).backward();
                 assert_close(&of.logprobs, &own, 5e-6, "log-probability");
                 assert_close(&of.beside, &entropy, 5e-6, "entropy");
@@ -138,7 +140,8 @@ fn the_entropy_and_its_gradient_are_those_of_the_distribution() {
     let head = Tensor::from_slice(&probabilities.map(|p| p.ln() + 3.0)).view([3, 1]).set_requires_grad(true);
     let hidden = Tensor::from_slice(&[1.0]).view([1, 1]);
     let expected: f64 = -probabilities.iter().map(|p| p * p.ln()).sum::<f64>();
-    let found = token_logprobs(&hidden, &head, &Tensor::from_slice(&[0i64]), 1.0, Beside::Entropies, false).unwrap();
+    let found =
+        token_logprobs(&hidden, &head, &Tensor::from_slice(&[0i64]), 1.0, Beside::Entropies, Logits::Narrow).unwrap();
     assert!((found.beside.double_value(&[0]) - expected).abs() < 1e-12);
     found.beside.sum(Kind::Double).backward();
     // −p · (ln p + H)
@@ -151,7 +154,8 @@ fn the_entropy_and_its_gradient_are_those_of_the_distribution() {
 fn a_frozen_head_has_no_gradient_and_a_head_may_be_all_that_has_one() {
     for kind in [Kind::Float, Kind::Double, Kind::BFloat16] {
         let (hidden, head) = (numbers(1, &[6, 4]).to_kind(kind), numbers(2, &[9, 4]).to_kind(kind));
-        let logprobs = || token_logprobs(&hidden, &head, &tokens(6, 9), 1.0, Beside::Nothing, false).unwrap().logprobs;
+        let logprobs =
+            || token_logprobs(&hidden, &head, &tokens(6, 9), 1.0, Beside::Nothing, Logits::Narrow).unwrap().logprobs;
         let _ = hidden.set_requires_grad(true);
         logprobs().sum(Kind::Double).backward();
         assert!(hidden.grad().defined() && !head.grad().defined());
@@ -173,8 +177,9 @@ fn a_head_that_is_the_embedding_too_gets_both_gradients() {
         }
         embedding.grad()
     };
-    let found =
-        gradient(&|hidden, head| token_logprobs(hidden, head, &ids, 0.8, Beside::Nothing, false).unwrap().logprobs);
+    let found = gradient(&|hidden, head| {
+        token_logprobs(hidden, head, &ids, 0.8, Beside::Nothing, Logits::Narrow).unwrap().logprobs
+    });
     let expected = gradient(&|hidden, head| {
         let [own, ..] = plain(hidden, head, &ids, 0.8);
         own
@@ -185,7 +190,7 @@ fn a_head_that_is_the_embedding_too_gets_both_gradients() {
 #[test]
 fn a_head_that_is_computed_gets_its_gradient_through_that() {
     let (base, hidden) = (numbers(2, &[9, 4]).set_requires_grad(true), numbers(1, &[6, 4]));
-    let found = token_logprobs(&hidden, &(&base * 2.0), &tokens(6, 9), 1.0, Beside::Nothing, false).unwrap();
+    let found = token_logprobs(&hidden, &(&base * 2.0), &tokens(6, 9), 1.0, Beside::Nothing, Logits::Narrow).unwrap();
     found.logprobs.sum(Kind::Double).backward();
     let expected = numbers(2, &[9, 4]).set_requires_grad(true);
     let [own, ..] = plain(&hidden, &(&expected * 2.0), &tokens(6, 9), 1.0);
@@ -199,8 +204,14 @@ fn of_equally_probable_tokens_the_first_is_the_most_probable() {
     let hidden = Tensor::from_slice(&[1.0f32; 4]).view([4, 1]);
     for kind in [Kind::Float, Kind::Double] {
         let targets = Tensor::from_slice(&[0i64, 1, 2, 3]);
-        let found =
-            token_logprobs(&hidden.to_kind(kind), &head.to_kind(kind), &targets, 1.0, Beside::AreMostProbable, false);
+        let found = token_logprobs(
+            &hidden.to_kind(kind),
+            &head.to_kind(kind),
+            &targets,
+            1.0,
+            Beside::AreMostProbable,
+            Logits::Narrow,
+        );
         assert_eq!(Vec::<bool>::try_from(found.unwrap().beside).unwrap(), [false, true, false, false]);
     }
 }
@@ -211,7 +222,7 @@ fn what_is_no_number_stays_so() {
     let _ = hidden.get(1).get(2).fill_(f64::NAN);
     let hidden = hidden.set_requires_grad(true);
     let head = numbers(2, &[40, 4]).to_kind(Kind::Float);
-    let found = token_logprobs(&hidden, &head, &tokens(2, 40), 1.0, Beside::Entropies, false).unwrap();
+    let found = token_logprobs(&hidden, &head, &tokens(2, 40), 1.0, Beside::Entropies, Logits::Narrow).unwrap();
     (&found.logprobs + &found.beside).sum(Kind::Double).backward();
     for x in [found.logprobs, found.beside, hidden.grad()] {
         let rows = [0, 1].map(|row| bool::try_from(x.get(row).isfinite().all()).unwrap());
@@ -223,7 +234,7 @@ fn what_is_no_number_stays_so() {
 fn no_tokens_are_no_error() {
     for kind in [Kind::Float, Kind::Double] {
         let (hidden, head) = (numbers(1, &[0, 4]).to_kind(kind), numbers(2, &[9, 4]).to_kind(kind));
-        let found = token_logprobs(&hidden, &head, &tokens(0, 9), 1.0, Beside::Entropies, false).unwrap();
+        let found = token_logprobs(&hidden, &head, &tokens(0, 9), 1.0, Beside::Entropies, Logits::Narrow).unwrap();
         assert_eq!((found.logprobs.size(), found.beside.size()), (vec![0], vec![0]));
     }
 }
@@ -232,7 +243,7 @@ fn no_tokens_are_no_error() {
 fn what_does_not_fit_and_a_second_backward_pass_are_errors() {
     let (hidden, head) = (numbers(1, &[3, 4]).to_kind(Kind::Float), numbers(2, &[9, 4]).to_kind(Kind::Float));
     let of = |hidden: &Tensor, targets: &[i64]| {
-        token_logprobs(hidden, &head, &Tensor::from_slice(targets), 1.0, Beside::Nothing, false)
+        token_logprobs(hidden, &head, &Tensor::from_slice(targets), 1.0, Beside::Nothing, Logits::Narrow)
     };
     for targets in [&[0, 1][..], &[0, 1, 9], &[0, -1, 2]] {
         assert!(of(&hidden, targets).is_err(), "{targets:?}");
