@@ -4,9 +4,8 @@
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::fast_paths::{FastPath, Results, is_usable, random_like};
-use crate::layer::Unrotated;
 use crate::model::Model;
-use crate::rotary::Rotation;
+use crate::rotary::{Rotation, Unrotated};
 use gavel_torch::attention::Stored;
 use gavel_torch::cuda::kernels;
 use gavel_torch::layer;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::linear::Linear;
 use crate::lora::module::Module;
 use crate::norm::Norm;
-use crate::rotary::Rotation;
+use crate::rotary::{Rotation, Unrotated};
 use gavel_torch::layer::silu_product;
 use tch::{Device, Kind, Tensor};
 
@@ -35,14 +35,6 @@ pub(crate) struct Layer {
 pub(crate) struct Projected {
     pub(crate) query: Tensor,
     pub(crate) key: Tensor,
-    pub(crate) value: Tensor,
-}
-
-/// The inputs of attention before the rotation.
-pub(crate) struct Unrotated {
-    /// Queries, then keys: `[tokens, heads + kv_heads, head_dim]`.
-    pub(crate) turning: Tensor,
-    /// `[tokens, kv_heads, head_dim]`
     pub(crate) value: Tensor,
 }
 

@@ -4,7 +4,6 @@
 
 use crate::config::{ModelConfig, RopeScaling};
 use crate::error::Result;
-use crate::layer::Unrotated;
 use gavel_torch::attention::Stored;
 use gavel_torch::cuda::kernels;
 use gavel_torch::layer::rotate;
@@ -25,6 +24,14 @@ pub(crate) struct Rotation {
     cos: Tensor,
     /// `[tokens, 1, 2, head_dim / 2]`: −sin for the first half, sin for the second.
     sin: Tensor,
+}
+
+/// The inputs of attention before the rotation.
+pub(crate) struct Unrotated {
+    /// Queries, then keys: `[tokens, heads + kv_heads, head_dim]`.
+    pub(crate) turning: Tensor,
+    /// `[tokens, kv_heads, head_dim]`
+    pub(crate) value: Tensor,
 }
 
 impl Rotary {

@@ -1,7 +1,6 @@
 //! Attention of rows of different lengths, to a cache or to each other (`shim/attention.cpp`).
 
-use crate::layer::made;
-use crate::{Result, TchError};
+use crate::{Result, TchError, made};
 use std::ffi::c_char;
 use tch::{Device, Kind, Tensor};
 use torch_sys::C_tensor;

@@ -4,8 +4,7 @@
 use crate::cuda::function;
 #[cfg(doc)]
 use crate::cuda::kernels;
-use crate::layer::made;
-use crate::{Result, TchError};
+use crate::{Result, TchError, made};
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 use tch::{Kind, Tensor};

@@ -3,7 +3,7 @@
 //! on; otherwise it uses libtorch's operations.
 
 use crate::cuda::kernels;
-use crate::{Result, checked};
+use crate::{Result, made};
 use std::ffi::c_char;
 use tch::{Device, Kind, Tensor};
 use torch_sys::C_tensor;
@@ -83,14 +83,6 @@ pub fn rotate(x: &Tensor, queries: i64, cos: &Tensor, sin: &Tensor) -> Result<[T
 
 fn is_one_pass(tensors: &[&Tensor]) -> bool {
     tensors.iter().all(|tensor| tensor.device() == Device::Cpu && tensor.kind() == Kind::Float)
-}
-
-/// The tensors that a function of the shim makes.
-pub(crate) fn made<const N: usize>(function: impl FnOnce(*mut *mut C_tensor) -> *mut c_char) -> Result<[Tensor; N]> {
-    let mut out = [std::ptr::null_mut(); N];
-    checked(function(out.as_mut_ptr()))?;
-    // SAFETY: without a message all the tensors exist, and nothing else owns them.
-    Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
 }
 
 #[cfg(test)]

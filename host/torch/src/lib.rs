@@ -14,7 +14,8 @@ pub mod scalar;
 pub mod transfer;
 
 use std::ffi::{CStr, c_char};
-use tch::TchError;
+use tch::{TchError, Tensor};
+use torch_sys::C_tensor;
 
 /// The result of libtorch, or the exception that it throws.
 pub type Result<T> = std::result::Result<T, TchError>;
@@ -36,4 +37,12 @@ fn checked(message: *mut c_char) -> Result<()> {
         text
     };
     Err(TchError::Torch(text))
+}
+
+/// The tensors that a function of the shim makes.
+fn made<const N: usize>(function: impl FnOnce(*mut *mut C_tensor) -> *mut c_char) -> Result<[Tensor; N]> {
+    let mut out = [std::ptr::null_mut(); N];
+    checked(function(out.as_mut_ptr()))?;
+    // SAFETY: without a message all the tensors exist, and nothing else owns them.
+    Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
 }

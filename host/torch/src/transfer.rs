@@ -1,7 +1,6 @@
 //! Transfers to a GPU that the host does not wait for (`shim/transfer.cpp`).
 
-use crate::Result;
-use crate::layer::made;
+use crate::{Result, made};
 use std::ffi::{c_char, c_int};
 use tch::{Device, Tensor};
 use torch_sys::C_tensor;

@@ -7,10 +7,9 @@ use super::kept::{Kept, KeptLayers, KeptRow};
 use super::kv_cache_growth::{CHUNK, grown_room, room_for};
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
-use crate::layer::Unrotated;
 use crate::memory::Footprint;
 use crate::out_of_memory::Phase;
-use crate::rotary::Rotation;
+use crate::rotary::{Rotation, Unrotated};
 use gavel_torch::attention::Stored;
 use tch::{Device, Kind, Tensor};
 

@@ -3,8 +3,7 @@
 //! operations. The parts in [`layer`](crate::layer) use them then.
 
 use super::function;
-use crate::layer::made;
-use crate::{Result, TchError};
+use crate::{Result, TchError, made};
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
