@@ -40,8 +40,8 @@ TORCH = threading.Lock()
 
 
 class Checks:
-    def __init__(self, gavel, table, folder, small, policy_tests):
-        self.gavel, self.table, self.folder, self.small = gavel, table, folder, small
+    def __init__(self, gavel, folder, small, policy_tests):
+        self.gavel, self.folder, self.small = gavel, folder, small
         self.policy_tests, self.lock = policy_tests, threading.Lock()
         self.dtypes = ["float32"] if small else ["float32", "bfloat16"]
         self.large = random_checkpoint(folder / "large", SMALL["small"] if small else FULL["0.5B"], gavel.device, 5.0)

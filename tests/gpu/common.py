@@ -52,14 +52,14 @@ class Table:
     def failed(self):
         return self.failures > 0
 
-    def add(self, *row):
+    def add(self, *row, failed=False):
         with self.lock:
+            self.failures += failed
             self.rows.append(row)
             print("  ".join(filter(None, row)), flush=True)
 
     def fail(self, what, why):
-        self.failures += 1
-        self.add(*what, f"FAILED: {why}")
+        self.add(*what, f"FAILED: {why}", failed=True)
 
     def print(self):
         if len(self.rows) == 1:
@@ -88,10 +88,10 @@ class Gavel:
         """The JSON lines that a command of the binary prints."""
         return [json.loads(line) for line in self.run([self.path, *arguments, "--device", self.device]).splitlines()]
 
-    def run(self, command, limit=None, **options):
+    def run(self, command, **options):
         """What a command prints to stdout. It raises `Failed` if the command fails or hangs."""
         with self.started(command, **options) as running:
-            return running.output(limit or self.limit)
+            return running.output(self.limit)
 
     @contextlib.contextmanager
     def started(self, command, environment=None, **options):

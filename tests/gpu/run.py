@@ -37,7 +37,7 @@ def main():
     parser.add_argument("what", choices=["checks", "speeds"])
     parser.add_argument("--small", action="store_true", help="small models, on the CPU, in 32 bits")
     parser.add_argument("--only", nargs="+", metavar="NAME",
-                        help=f"only these checks, by the first word of their names, or only these of {', '.join(PARTS)}")
+                        help=f"only these checks, by their names in the table, or only these of {', '.join(PARTS)}")
     parser.add_argument("--jobs", type=int, default=8, metavar="N", help="checks at a time; 8 by default")
     parser.add_argument("--policy-tests", type=pathlib.Path, metavar="PROGRAM",
                         help="the program of `cargo test --release --workspace --no-run --test policy`, to run on the GPU")
@@ -67,7 +67,10 @@ def main():
 def check(gavel, args, folder):
     """All checks, some at a time."""
     table = Table("check", "how", "found")
-    checks = Checks(gavel, table, folder, args.small, args.policy_tests and unpacked(args.policy_tests, folder))
+    checks = Checks(gavel, folder, args.small, args.policy_tests and unpacked(args.policy_tests, folder))
+    names = {what[0] for what, _ in [*checks.all(), *checks.alone()]}
+    if unknown := set(args.only or []) - names:
+        sys.exit(f"there is no check {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}")
     for jobs, some in (args.jobs, checks.all()), (1, checks.alone()):
         with ThreadPoolExecutor(jobs) as pool:
             for what, run in some:

@@ -2,9 +2,9 @@
 
 use crate::attention::attend;
 use crate::error::{PolicyError, Result};
+use crate::layer_parts::LayerParts;
 use crate::mask::Masks;
 use crate::model::Model;
-use crate::norm::Norm;
 use crate::packed::{Packed, PackedAttention};
 use crate::rotary::Rotation;
 use gavel_torch::scalar::{ScalarOperations, arange};
@@ -22,11 +22,12 @@ impl Model {
         })?;
         let config = self.config();
         let masks = Masks::new(config, time, self.device())?;
-        let rotation = self.rotation(&arange(0, time, 1, self.device())?)?.repeat(batch)?;
+        let rotation = self.rotary.at(&arange(0, time, 1, self.device())?)?.repeat(batch)?;
         let mut x = self.embed(&ids.f_flatten(0, 1)?)?;
+        let parts = self.layer_parts();
         for (index, layer) in self.layers.iter().enumerate() {
-            let projected = layer.project(config, &x, &rotation)?;
-            x = layer.finish(config, &x, &attend(&projected, batch, masks.of(config, index))?)?;
+            let projected = layer.project(parts, &x, &rotation)?;
+            x = layer.finish(parts, &x, &attend(&projected, batch, masks.of(config, index))?)?;
         }
         Ok(self.normalise(&x)?.f_view([batch, time, config.hidden_size])?)
     }
@@ -82,7 +83,12 @@ impl Model {
 
     /// The norm after the last layer.
     pub(crate) fn normalise(&self, x: &Tensor) -> Result<Tensor> {
-        Norm::new(self.config()).apply(x, &self.norm)
+        self.layer_parts().norm(x, &self.norm)
+    }
+
+    /// How a pass computes the parts of its layers.
+    pub(crate) fn layer_parts(&self) -> LayerParts<'_> {
+        LayerParts::of(self.config(), self.kind(), self.device(), &self.rotary)
     }
 }
 
@@ -90,15 +96,16 @@ impl Model {
 pub(crate) struct PackedPass<'a> {
     pub(crate) model: &'a Model,
     pub(crate) packed: &'a Packed,
+    parts: LayerParts<'a>,
     rotation: Rotation,
     attention: PackedAttention,
 }
 
 impl<'a> PackedPass<'a> {
     pub(crate) fn new(model: &'a Model, packed: &'a Packed) -> Result<Self> {
-        let rotation = model.rotation(&packed.positions)?;
+        let rotation = model.rotary.at(&packed.positions)?;
         let attention = PackedAttention::new(packed, model.config(), model.kind())?;
-        Ok(Self { model, packed, rotation, attention })
+        Ok(Self { model, packed, parts: model.layer_parts(), rotation, attention })
     }
 
     /// The output of a layer for `x`, `[tokens, hidden]`, or of the final norm, which comes after the last layer.
@@ -109,7 +116,7 @@ impl<'a> PackedPass<'a> {
     /// The output of a layer for `x`, `[tokens, hidden]`.
     pub(crate) fn layer(&self, index: usize, x: &Tensor) -> Result<Tensor> {
         let (config, layer) = (self.model.config(), &self.model.layers[index]);
-        let projected = layer.project(config, x, &self.rotation)?;
-        layer.finish(config, x, &self.attention.attend(self.packed, config, index, &projected)?)
+        let projected = layer.project(self.parts, x, &self.rotation)?;
+        layer.finish(self.parts, x, &self.attention.attend(self.packed, config, index, &projected)?)
     }
 }

@@ -4,11 +4,10 @@
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::layer_parts::LayerParts;
 use crate::linear::Linear;
 use crate::lora::module::Module;
-use crate::norm::Norm;
 use crate::rotary::{Rotation, Unrotated};
-use gavel_torch::layer::silu_product;
 use tch::{Device, Kind, Tensor};
 
 /// The weights of a layer.
@@ -103,49 +102,50 @@ impl Layer {
     }
 
     /// The queries, keys and values of `x`, `[tokens, hidden]`.
-    pub(crate) fn project(&self, config: &ModelConfig, x: &Tensor, rotation: &Rotation) -> Result<Projected> {
-        let Unrotated { turning, value } = self.project_unrotated(config, x)?;
-        let [query, key] = rotation.apply(&turning, config.num_attention_heads)?;
+    pub(crate) fn project(&self, parts: LayerParts, x: &Tensor, rotation: &Rotation) -> Result<Projected> {
+        let Unrotated { turning, value } = self.project_unrotated(parts, x)?;
+        let [query, key] = parts.rotate(rotation, &turning)?;
         Ok(Projected { query, key, value })
     }
 
     /// The same before the rotation.
-    pub(crate) fn project_unrotated(&self, config: &ModelConfig, x: &Tensor) -> Result<Unrotated> {
-        let (heads, kv_heads, norm) = (config.num_attention_heads, config.num_key_value_heads, Norm::new(config));
-        let normed = norm.apply(x, &self.input_norm)?;
+    pub(crate) fn project_unrotated(&self, parts: LayerParts, x: &Tensor) -> Result<Unrotated> {
+        let config = parts.config;
+        let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
+        let normed = parts.norm(x, &self.input_norm)?;
         let qkv = self.qkv.apply(&normed)?.f_unflatten(1, [-1, config.head_dim])?;
         let [mut turning, value] = split(&qkv, [heads + kv_heads, kv_heads])?;
         if let Some([query_norm, key_norm]) = &self.qk_norms {
             let [query, key] = split(&turning, [heads, kv_heads])?;
-            turning = Tensor::f_cat(&[norm.apply(&query, query_norm)?, norm.apply(&key, key_norm)?], 1)?;
+            turning = Tensor::f_cat(&[parts.norm(&query, query_norm)?, parts.norm(&key, key_norm)?], 1)?;
         }
         Ok(Unrotated { turning, value })
     }
 
     /// Adds to `x` the result of attention, `[tokens, query_width]`, and the
     /// output of the feed-forward block.
-    pub(crate) fn finish(&self, config: &ModelConfig, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
+    pub(crate) fn finish(&self, parts: LayerParts, x: &Tensor, attended: &Tensor) -> Result<Tensor> {
         let x = self.output.apply_onto(x, attended)?;
-        self.down.apply_onto(&x, &self.gated(config, &x)?)
+        self.down.apply_onto(&x, &self.gated(parts, &x)?)
     }
 
     /// The same in the memory of `x`, without gradients.
-    pub(crate) fn finish_over(&self, config: &ModelConfig, x: Tensor, attended: &Tensor) -> Result<Tensor> {
+    pub(crate) fn finish_over(&self, parts: LayerParts, x: Tensor, attended: &Tensor) -> Result<Tensor> {
         let x = self.output.apply_over(x, attended)?;
-        let product = self.gated(config, &x)?;
+        let product = self.gated(parts, &x)?;
         self.down.apply_over(x, &product)
     }
 
     /// The gated product of the feed-forward block, `[tokens, intermediate]`.
-    fn gated(&self, config: &ModelConfig, x: &Tensor) -> Result<Tensor> {
-        let normed = Norm::new(config).apply(x, &self.post_norm)?;
+    fn gated(&self, parts: LayerParts, x: &Tensor) -> Result<Tensor> {
+        let (config, normed) = (parts.config, parts.norm(x, &self.post_norm)?);
         let gate_up = self.gate_up.apply(&normed)?;
         Ok(match config.architecture {
             Architecture::Gemma => {
                 let [gate, up] = split(&gate_up, [config.intermediate_size; 2])?;
                 gate.f_gelu("tanh")?.f_mul(&up)?
             }
-            _ => silu_product(&gate_up)?,
+            _ => parts.silu_product(&gate_up)?,
         })
     }
 }

@@ -72,15 +72,13 @@ impl Rotation {
         Ok(Self { cos: self.cos.f_repeat([batch, 1, 1, 1])?, sin: self.sin.f_repeat([batch, 1, 1, 1])? })
     }
 
-    /// Whether queries and keys like `turning` are rotated and stored by one kernel, which
-    /// [`apply_into`](Self::apply_into) calls.
-    pub(crate) fn can_store(turning: &Tensor) -> bool {
-        kernels::are_on_for(turning, turning.size().last().copied().unwrap_or_default() / 2)
+    /// [`apply`](Self::apply) as one kernel.
+    pub(crate) fn kernel(&self, x: &Tensor, queries: i64) -> Result<[Tensor; 2]> {
+        Ok(kernels::rotate(x, queries, &self.cos, &self.sin)?)
     }
 
-    /// Rotates without gradients, writes keys and values to `places` of what is `stored`, and gives the queries,
-    /// `[tokens, queries, head_dim]`.
-    pub(crate) fn apply_into(
+    /// The same, which writes keys and values to `places` of what is `stored` and gives the queries, without gradients.
+    pub(crate) fn kernel_into(
         &self,
         Unrotated { turning, value }: &Unrotated,
         queries: i64,
@@ -89,11 +87,6 @@ impl Rotation {
     ) -> Result<Tensor> {
         let (angles, stored) = ([&self.cos, &self.sin], [stored.keys, stored.values]);
         Ok(kernels::rotate_and_store([turning, value], queries, angles, places, stored)?)
-    }
-
-    /// [`apply`](Self::apply) as one kernel.
-    pub(crate) fn kernel(&self, x: &Tensor, queries: i64) -> Result<[Tensor; 2]> {
-        Ok(kernels::rotate(x, queries, &self.cos, &self.sin)?)
     }
 
     /// Rotates `x`, `[tokens, heads, head_dim]`; gives the first `queries`

@@ -26,10 +26,10 @@ impl Model {
 
 /// How the logits that log-probabilities are computed from are computed.
 pub(crate) fn how(hidden: &Tensor, head: &Tensor) -> Logits {
-    match (can_be_wide(hidden, head), has_kernels(hidden, head)) {
-        (false, _) => Logits::Narrow,
-        (true, false) => Logits::Wide,
-        (true, true) => Logits::ByKernels,
+    match can_be_wide(hidden, head) {
+        false => Logits::Narrow,
+        true if has_kernels(hidden, head) => Logits::ByKernels,
+        true => Logits::Wide,
     }
 }
 

@@ -1,6 +1,7 @@
 // The log-probabilities of given tokens, from hidden states and the head of a language model, as one operation. The
-// backward pass turns the logits into their gradient in place. On the CPU both are one pass over rows of 32 bits. There
-// are no second derivatives. The Rust side ensures shapes, kinds and devices.
+// backward pass turns the logits into their gradient in place, but for kernels, whose gradient has 16 bits. On the CPU
+// both are one pass over rows of 32 bits. There are no second derivatives. The Rust side ensures shapes, kinds and
+// devices.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -91,8 +92,8 @@ bool is_most_probable(const float *z, int64_t target, float largest) {
   return z[target] == largest && std::find(z, z + target, largest) == z + target;
 }
 
-// How logits are computed and normalised, with the numbers of the Rust side: in the kind of the hidden states, in 32 bits
-// where these have 16, or so by kernels of a GPU.
+// How logits are computed and normalised, with the numbers of the Rust side: in the kind of the hidden states; in 32 bits
+// where hidden states have 16; or in 32 bits by kernels of a GPU.
 enum How : int64_t { NARROW, WIDE, BY_KERNELS };
 
 // Kernels that `shim/cuda` gives, once it is loaded.
@@ -118,8 +119,8 @@ bool is_by_rows(const at::Tensor &hidden) { return hidden.is_cpu() && hidden.sca
 
 struct Found {
   at::Tensor logprobs, beside;
-  // What the backward pass needs: by rows and by kernels, the logits and `Sums` as 32-bit numbers, largest, 1 / exponentials and mean.
-  // Otherwise all log-probabilities and the entropies, if these are wanted.
+  // What the backward pass needs: by rows and by kernels, the logits and `Sums` as 32-bit numbers, largest,
+  // 1 / exponentials and mean. Otherwise all log-probabilities and the entropies, if these are wanted.
   at::Tensor matrix, rows;
 };
 

@@ -57,6 +57,16 @@ pub(crate) fn function(name: &CStr) -> Result<*mut c_void, String> {
     }
 }
 
+/// The function of this name.
+///
+/// # Safety
+/// `F` is the function's signature.
+pub(crate) unsafe fn symbol<F>(name: &CStr) -> crate::Result<F> {
+    let function = function(name).map_err(tch::TchError::Torch)?;
+    // SAFETY: the caller answers for the signature; pointers to functions are as large as others.
+    Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&function) })
+}
+
 fn library() -> Result<*mut c_void, String> {
     static LIBRARY: &[u8] = include_bytes!(env!("GAVEL_CUDA_LIBRARY"));
     /// A handle may be used from any thread.

@@ -1,5 +1,4 @@
-//! The log-probabilities of given tokens (`shim/head.cpp`), with gradients. The logits exist once: the backward pass
-//! turns them into their gradient.
+//! The log-probabilities of given tokens (`shim/head.cpp`), with gradients. The logits of 32 bits exist once.
 
 use crate::cuda::function;
 #[cfg(doc)]
@@ -80,7 +79,8 @@ pub struct TokenLogprobs {
 /// that the head has, if any. There can be one backward pass.
 ///
 /// # Errors
-/// The shapes or kinds do not fit, or a target is outside the vocabulary.
+/// The shapes or kinds do not fit, or a target is outside the vocabulary; with [`Logits::ByKernels`] such a target's
+/// log-probability is no number.
 pub fn token_logprobs(
     hidden: &Tensor,
     head: &Tensor,

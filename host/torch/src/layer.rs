@@ -1,8 +1,7 @@
 //! Parts of a transformer layer (`shim/layer.cpp`), with gradients. In 32 bits
-//! on the CPU each is one pass over memory, and on a GPU where its [kernels] are
-//! on; otherwise it uses libtorch's operations.
+//! on the CPU each is one pass over memory; otherwise it uses libtorch's
+//! operations. [kernels](crate::cuda::kernels) has the same for GPUs.
 
-use crate::cuda::kernels;
 use crate::{Result, made};
 use std::ffi::c_char;
 use tch::{Device, Kind, Tensor};
@@ -25,9 +24,6 @@ unsafe extern "C" {
 pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
     let width = weight.size();
     let fit = width.len() == 1 && x.size().last() == width.last();
-    if fit && [x, weight].iter().all(|x| kernels::are_on_for(x, width[0])) {
-        return kernels::rms_norm(x, weight, eps);
-    }
     if !fit || !is_one_pass(&[x, weight]) {
         return x.f_rms_norm(width, Some(weight), eps);
     }
@@ -42,9 +38,6 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
 /// arXiv:2002.05202).
 pub fn silu_product(gate_up: &Tensor) -> Result<Tensor> {
     let (_, columns) = gate_up.size2()?;
-    if columns % 2 == 0 && kernels::are_on_for(gate_up, columns / 2) {
-        return kernels::silu_product(gate_up);
-    }
     if !is_one_pass(&[gate_up]) || columns % 2 != 0 {
         let pieces = gate_up.f_split_with_sizes([columns / 2; 2], 1)?;
         return pieces[0].f_silu()?.f_mul(&pieces[1]);
@@ -63,9 +56,6 @@ pub fn rotate(x: &Tensor, queries: i64, cos: &Tensor, sin: &Tensor) -> Result<[T
     let (tokens, heads, width) = x.size3()?;
     let half = width / 2;
     let fit = cos.size() == [tokens, 1, 1, half] && sin.size() == [tokens, 1, 2, half] && width % 2 == 0;
-    if fit && kernels::are_on_for(x, half) {
-        return kernels::rotate(x, queries, cos, sin);
-    }
     if !fit || !is_one_pass(&[x, cos, sin]) {
         let pairs = x.f_unflatten(2, [2, -1])?;
         let rotated = pairs.f_mul(cos)?.f_addcmul(&pairs.f_flip([2])?, sin)?;

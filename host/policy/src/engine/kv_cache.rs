@@ -7,6 +7,7 @@ use super::kept::{Kept, KeptLayers, KeptRow};
 use super::kv_cache_growth::{CHUNK, grown_room, room_for};
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::layer_parts::LayerParts;
 use crate::memory::Footprint;
 use crate::out_of_memory::Phase;
 use crate::rotary::{Rotation, Unrotated};
@@ -224,13 +225,13 @@ impl KvCache {
         layer: usize,
         places: &Tensor,
         unrotated: &Unrotated,
-        queries: i64,
+        parts: LayerParts,
         rotation: &Rotation,
     ) -> Result<Tensor> {
-        if Rotation::can_store(&unrotated.turning) {
-            return rotation.apply_into(unrotated, queries, places, self.stored(layer));
+        if let Some(query) = parts.rotate_into(rotation, unrotated, places, self.stored(layer))? {
+            return Ok(query);
         }
-        let [query, key] = rotation.apply(&unrotated.turning, queries)?;
+        let [query, key] = parts.rotate(rotation, &unrotated.turning)?;
         self.write(layer, places, &key, &unrotated.value)?;
         Ok(query)
     }

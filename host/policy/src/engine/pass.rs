@@ -35,7 +35,7 @@ fn logits(
     copies: Option<&Copies>,
 ) -> Result<Option<Tensor>> {
     let (config, count) = (model.config(), inputs.rows());
-    let rotation = model.rotation(&inputs.positions()?)?;
+    let (how, rotation) = (model.layer_parts(), model.rotary.at(&inputs.positions()?)?);
     let places = inputs.places()?;
     let next = if count > 0 { Some(NextTokens::new(model, cache, inputs)?) } else { None };
     let mut sizes = vec![count];
@@ -43,13 +43,13 @@ fn logits(
     let mut x = model.embed(&inputs.ids()?)?;
     for (index, layer) in model.layers.iter().enumerate() {
         if let (Some(next), true, None) = (&next, parts.is_empty(), copies) {
-            let unrotated = layer.project_unrotated(config, &x)?;
-            let query = cache.rotate_and_write(index, &places, &unrotated, config.num_attention_heads, &rotation)?;
+            let unrotated = layer.project_unrotated(how, &x)?;
+            let query = cache.rotate_and_write(index, &places, &unrotated, how, &rotation)?;
             let attended = next.attend(config, cache.stored(index), index, &query)?;
-            x = layer.finish_over(config, x, &attended)?;
+            x = layer.finish_over(how, x, &attended)?;
             continue;
         }
-        let projected = layer.project(config, &x, &rotation)?;
+        let projected = layer.project(how, &x, &rotation)?;
         cache.write(index, &places, &projected.key, &projected.value)?;
         if let Some(Copies { from, to, tokens }) = copies {
             cache.copy_layer(index, from, to, *tokens)?;
@@ -70,8 +70,8 @@ fn logits(
         }
         x = match attended.as_slice() {
             [] => break,
-            [only] => layer.finish(config, &x, only)?,
-            several => layer.finish(config, &x, &Tensor::f_cat(several, 0)?)?,
+            [only] => layer.finish(how, &x, only)?,
+            several => layer.finish(how, &x, &Tensor::f_cat(several, 0)?)?,
         };
     }
     match next {

@@ -1,8 +1,8 @@
 //! CUDA graphs (`shim/cuda/graph.cpp`): operations that are recorded once and launched together from then on.
 
-use super::function;
+use super::symbol;
 use crate::{Result, checked};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use tch::TchError;
 
 /// Records graphs on a device. They share their memory, so that the results of one last until the next is launched.
@@ -55,16 +55,6 @@ struct Functions {
     launch: On,
     free_recorder: Free,
     free_graph: Free,
-}
-
-/// The function of this name.
-///
-/// # Safety
-/// `F` is the function's signature.
-unsafe fn symbol<F>(name: &CStr) -> Result<F> {
-    let function = function(name).map_err(TchError::Torch)?;
-    // SAFETY: the caller answers for the signature; pointers to functions are as large as others.
-    Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&function) })
 }
 
 impl Functions {

@@ -1,29 +1,16 @@
 //! Parts of a transformer layer as kernels of our own (`shim/cuda/kernels.cu`), for numbers of bfloat16 on a GPU. Each is
-//! one pass over memory. They are off until [`set_on`]: whoever turns them on has compared them with libtorch's
-//! operations. The parts in [`layer`](crate::layer) use them then.
+//! one pass over memory. A caller should first compare them with the operations in [`layer`](crate::layer).
 
-use super::function;
+use super::symbol;
 use crate::{Result, TchError, made};
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tch::{Device, Kind, Tensor};
 use torch_sys::C_tensor;
 
-static ON: AtomicBool = AtomicBool::new(false);
-
-/// Whether the parts of a layer use the kernels, where they have one for the tensors.
-pub fn set_on(on: bool) {
-    ON.store(on, Ordering::Relaxed);
-}
-
-/// Whether the kernels are on, and read numbers like those of `x`, whose last dimension has pieces of `width`.
-pub fn are_on_for(x: &Tensor, width: i64) -> bool {
-    ON.load(Ordering::Relaxed) && fit(x, width)
-}
-
-/// A thread reads eight numbers at a time.
-fn fit(x: &Tensor, width: i64) -> bool {
+/// Whether kernels read numbers like those of `x`, whose last dimension has pieces of `width`: a thread reads eight
+/// numbers at a time.
+pub fn fit(x: &Tensor, width: i64) -> bool {
     matches!(x.device(), Device::Cuda(_)) && x.kind() == Kind::BFloat16 && width % 8 == 0
 }
 
@@ -53,19 +40,20 @@ struct Functions {
 }
 
 fn functions() -> Result<Functions> {
-    static FOUND: OnceLock<std::result::Result<Functions, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        // SAFETY: these are the signatures in the shim; pointers to functions are as large as others.
-        unsafe {
-            Ok(Functions {
-                norm: std::mem::transmute::<*mut c_void, Norm>(function(c"gavel_cuda_rms_norm")?),
-                product: std::mem::transmute::<*mut c_void, Product>(function(c"gavel_cuda_silu_product")?),
-                rotate: std::mem::transmute::<*mut c_void, Rotate>(function(c"gavel_cuda_rotate")?),
-                store: std::mem::transmute::<*mut c_void, Store>(function(c"gavel_cuda_rotate_and_store")?),
-            })
+    static FOUND: OnceLock<Functions> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(*found);
+    }
+    // SAFETY: these are the signatures in the shim.
+    let found = unsafe {
+        Functions {
+            norm: symbol(c"gavel_cuda_rms_norm")?,
+            product: symbol(c"gavel_cuda_silu_product")?,
+            rotate: symbol(c"gavel_cuda_rotate")?,
+            store: symbol(c"gavel_cuda_rotate_and_store")?,
         }
-    });
-    found.clone().map_err(TchError::Torch)
+    };
+    Ok(*FOUND.get_or_init(|| found))
 }
 
 fn ensure(fits: bool, what: &str) -> Result<()> {
@@ -78,7 +66,8 @@ fn ensure(fits: bool, what: &str) -> Result<()> {
 /// The tensors are not of bfloat16 on a GPU, widths are no multiples of 8, or the GPU has no such kernel.
 pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
     let width = x.size().last().copied().unwrap_or_default();
-    ensure(fit(x, width) && fit(weight, width) && weight.size() == [width] && width > 0, "a norm")?;
+    let fits = fit(x, width) && fit(weight, width) && weight.size() == [width] && weight.device() == x.device();
+    ensure(fits && width > 0, "a norm")?;
     let (x, weight, functions) = (x.f_contiguous()?, weight.f_contiguous()?, functions()?);
     // SAFETY: kinds, devices and widths are those that the shim asks for, and there are no gaps; the tensors outlive the
     // call.
@@ -127,6 +116,7 @@ pub fn rotate_and_store(
     let stored =
         |x: &Tensor| fit(x, width) && x.dim() == 3 && x.size()[1..] == [heads - queries, width] && x.is_contiguous();
     let fits = fit(value, width)
+        && value.device() == x.device()
         && value.size() == [tokens, heads - queries, width]
         && stored(keys)
         && stored(values)
@@ -134,7 +124,7 @@ pub fn rotate_and_store(
     ensure(fits, "a rotation into a cache")?;
     let (x, value, places) = (neighbours(x)?, neighbours(value)?, places.f_contiguous()?);
     let (cos, sin, functions) = (cos.f_contiguous()?, sin.f_contiguous()?, functions()?);
-    // SAFETY: as above; whoever gives places answers for them, as for those of any cache.
+    // SAFETY: as above; the caller answers for the places, as with any cache.
     let [query] = made(|out| unsafe {
         (functions.store)(
             x.as_ptr(),
@@ -155,8 +145,9 @@ fn ensure_rotation(x: &Tensor, queries: i64, cos: &Tensor, sin: &Tensor) -> Resu
     let (tokens, heads, width) = x.size3()?;
     let half = width / 2;
     let angles = [(cos, [tokens, 1, 1, half]), (sin, [tokens, 1, 2, half])];
-    let angles = angles.iter().all(|(x, size)| x.size() == size && x.kind() == Kind::Float);
-    let fits = fit(x, half) && width % 2 == 0 && (0..=heads).contains(&queries) && angles && cos.device() == x.device();
+    let angles =
+        angles.iter().all(|(of, size)| of.size() == size && of.kind() == Kind::Float && of.device() == x.device());
+    let fits = fit(x, half) && width % 2 == 0 && (0..=heads).contains(&queries) && angles;
     ensure(fits, "a rotation")
 }
 
@@ -183,6 +174,6 @@ mod tests {
         for error in errors {
             assert!(error.to_string().contains("do not fit"), "{error}");
         }
-        assert!(!are_on_for(&x, 16));
+        assert!(!fit(&x, 16));
     }
 }

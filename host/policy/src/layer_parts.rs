@@ -1,11 +1,11 @@
-//! Norms, gated products and rotations as one kernel each, on GPUs. libtorch computes the last two as several operations,
-//! each of which reads and writes all numbers.
+//! The parts of a layer beside its products and attention: norms, gated products and rotations. On GPUs each is one kernel
+//! of our own, where libtorch computes the last two as several operations, each of which reads and writes all numbers.
 
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::fast_paths::{FastPath, Results, is_usable, random_like};
-use crate::model::Model;
-use crate::rotary::{Rotation, Unrotated};
+use crate::norm::Norm;
+use crate::rotary::{Rotary, Rotation, Unrotated};
 use gavel_torch::attention::Stored;
 use gavel_torch::cuda::kernels;
 use gavel_torch::layer;
@@ -15,30 +15,72 @@ use tch::{Device, Kind, Tensor};
 /// The tokens that kernels are checked with.
 const TOKENS: i64 = 37;
 
-impl Model {
-    /// The rotations at `positions`, `[tokens]`, with which each pass begins. Layers use kernels of our own from here on,
-    /// where the model's device has them.
-    pub(crate) fn rotation(&self, positions: &Tensor) -> Result<Rotation> {
-        let config = self.config();
-        let rotation = self.rotary.at(positions)?;
-        if self.kind() == Kind::BFloat16 && self.device() != Device::Cpu {
-            let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
-            let shapes = [config.hidden_size, config.intermediate_size, heads, kv_heads, config.head_dim];
-            let compute = || compared(config, self.device(), |at| self.rotary.at(at));
-            kernels::set_on(is_usable(FastPath::FusedLayers, self.device(), self.kind(), &shapes, compute));
+/// How the parts of a model are computed in a pass.
+#[derive(Clone, Copy)]
+pub(crate) struct LayerParts<'a> {
+    pub(crate) config: &'a ModelConfig,
+    /// Whether kernels are used where the widths fit them.
+    by_kernels: bool,
+}
+
+impl<'a> LayerParts<'a> {
+    pub(crate) fn of(config: &'a ModelConfig, kind: Kind, device: Device, rotary: &Rotary) -> Self {
+        let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
+        let shapes = [config.hidden_size, config.intermediate_size, heads, kv_heads, config.head_dim];
+        let compute = || compared(config, device, rotary);
+        let by_kernels = kind == Kind::BFloat16 && is_usable(FastPath::FusedLayers, device, kind, &shapes, compute);
+        Self { config, by_kernels }
+    }
+
+    /// Normalises the last dimension of `x`, which is as wide as `weight`.
+    pub(crate) fn norm(self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        let width = weight.size().first().copied().unwrap_or_default();
+        let is_plain = self.config.architecture.norm_offset() == 0.0;
+        match self.by_kernels && is_plain && kernels::fit(x, width) && kernels::fit(weight, width) {
+            true => Ok(kernels::rms_norm(x, weight, self.config.rms_norm_eps)?),
+            false => Norm::new(self.config).apply(x, weight),
         }
-        Ok(rotation)
+    }
+
+    /// `silu(gate) · up`, `[tokens, width]`, of `gate_up`, `[tokens, 2 * width]`.
+    pub(crate) fn silu_product(self, gate_up: &Tensor) -> Result<Tensor> {
+        Ok(match self.by_kernels && kernels::fit(gate_up, self.config.intermediate_size) {
+            true => kernels::silu_product(gate_up)?,
+            false => layer::silu_product(gate_up)?,
+        })
+    }
+
+    /// The queries and the keys of `turning`, rotated.
+    pub(crate) fn rotate(self, rotation: &Rotation, turning: &Tensor) -> Result<[Tensor; 2]> {
+        let queries = self.config.num_attention_heads;
+        if self.turns_by_kernels(turning) {
+            rotation.kernel(turning, queries)
+        } else {
+            rotation.apply(turning, queries)
+        }
+    }
+
+    /// Rotates, writes keys and values to `places` of what is `stored`, and gives the queries, by one kernel without
+    /// gradients. `None` where there is none.
+    pub(crate) fn rotate_into(
+        self,
+        rotation: &Rotation,
+        unrotated: &Unrotated,
+        places: &Tensor,
+        stored: Stored,
+    ) -> Result<Option<Tensor>> {
+        let queries = self.config.num_attention_heads;
+        let by_kernel = || rotation.kernel_into(unrotated, queries, places, stored);
+        if self.turns_by_kernels(&unrotated.turning) { by_kernel().map(Some) } else { Ok(None) }
+    }
+
+    fn turns_by_kernels(self, turning: &Tensor) -> bool {
+        self.by_kernels && kernels::fit(turning, self.config.head_dim / 2)
     }
 }
 
 /// The results and gradients of the kernels and of libtorch's operations, as far as the model's widths have kernels.
-fn compared(
-    config: &ModelConfig,
-    device: Device,
-    rotation_at: impl Fn(&Tensor) -> Result<Rotation>,
-) -> Result<Vec<Results>> {
-    // The plain parts are libtorch's.
-    kernels::set_on(false);
+fn compared(config: &ModelConfig, device: Device, rotary: &Rotary) -> Result<Vec<Results>> {
     let (heads, kv_heads, width) = (config.num_attention_heads, config.num_key_value_heads, config.head_dim);
     let random =
         |shape: &[i64], seed| -> Result<Tensor> { Ok(random_like(shape, seed, Kind::BFloat16, device)?.try_mul(4.0)?) };
@@ -54,7 +96,7 @@ fn compared(
         plain.extend(with_gradient(&gate_up, |x| Ok(vec![layer::silu_product(x)?]))?);
     }
     if width % 16 == 0 {
-        let rotation = rotation_at(&arange(5, 5 + TOKENS, 1, device)?)?;
+        let rotation = rotary.at(&arange(5, 5 + TOKENS, 1, device)?)?;
         // Queries, keys and values lie beside each other, as a layer projects them.
         let all = random(&[TOKENS, heads + 2 * kv_heads, width], 4)?;
         let turning = |all: &Tensor| Ok::<_, crate::error::PolicyError>(all.f_narrow(1, 0, heads + kv_heads)?);
@@ -65,7 +107,7 @@ fn compared(
         let places = arange(0, TOKENS, 1, device)?.try_mul(5)?.f_remainder(TOKENS)?;
         let empty = || Tensor::f_zeros([TOKENS, kv_heads, width], (Kind::BFloat16, device));
         let (keys, values) = (empty()?, empty()?);
-        let query = rotation.apply_into(&unrotated, heads, &places, Stored { keys: &keys, values: &values })?;
+        let query = rotation.kernel_into(&unrotated, heads, &places, Stored { keys: &keys, values: &values })?;
         fast.extend([query, keys, values]);
         let [query, key] = rotation.apply(&unrotated.turning, heads)?;
         let stored = |x: &Tensor| empty()?.f_index_copy_(0, &places, x);
@@ -100,9 +142,9 @@ mod tests {
     fn the_cpu_has_no_kernels() {
         let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16}"#;
         let config: ModelConfig = serde_json::from_str(json).unwrap();
-        let model = Model::noise(config.clone(), Kind::BFloat16, Device::Cpu).unwrap();
-        let error = compared(&config, Device::Cpu, |at| model.rotary.at(at)).err().unwrap().to_string();
+        let rotary = Rotary::new(&config, Kind::Float, Device::Cpu).unwrap();
+        assert!(!LayerParts::of(&config, Kind::BFloat16, Device::Cpu, &rotary).by_kernels);
+        let error = compared(&config, Device::Cpu, &rotary).err().unwrap().to_string();
         assert!(error.contains("do not fit the kernel"), "{error}");
-        assert!(!Rotation::can_store(&Tensor::zeros([1, 2, 16], (Kind::BFloat16, Device::Cpu))));
     }
 }
