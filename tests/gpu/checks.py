@@ -13,6 +13,7 @@ import time
 
 import torch
 from common import (FULL, MODELS, PLUGINS, ROOT, SMALL, Failed, add_tokenizer, last_error, random_checkpoint, words)
+from safetensors.torch import load_file
 
 LORA = ROOT / "tests" / "parity" / "lora"
 CLASSIFIER = ROOT / "tests" / "parity" / "reward_models" / "qwen2"
@@ -79,7 +80,7 @@ class Checks:
         """A small model or adapter with a tokenizer, the prompt of its stored results, and the tokens that follow."""
         adapter = name in ADAPTERS
         folder = self.folder / name
-        expected = safetensors((LORA if adapter else MODELS) / name / "expected.safetensors")
+        expected = load_file((LORA if adapter else MODELS) / name / "expected.safetensors")
         with self.lock:
             if not folder.exists():
                 shutil.copytree((LORA if adapter else MODELS) / name, folder)
@@ -101,7 +102,7 @@ class Checks:
         folder, prompt, greedy = self.fixture(name)
         [found] = self.gavel.lines("generate", "-m", folder, "--dtype", "float32", "--prompt", words(prompt),
                                    "--temperature", 0, "--max-tokens", len(greedy), "--json")
-        right = sum(1 for _ in iter_while_equal(found["token_ids"], greedy))
+        right = len(os.path.commonprefix([found["token_ids"], greedy]))
         return right == len(greedy), f"{right} of {len(greedy)} tokens"
 
     def drawn(self, name, dtype):
@@ -162,7 +163,7 @@ class Checks:
             code = None
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = running.process.wait(self.gavel.limit)
-            printed = running.printed()
+            printed = running.stdout()
         tests = [line for line in printed.splitlines() if line.startswith("test ")]
         failed = [line for line in tests if "FAILED" in line]
         why = printed[printed.find("failures:"):][:6000] if failed else ""
@@ -217,7 +218,7 @@ class Checks:
             deadline = time.monotonic() + self.gavel.limit
             while sum("loss" in step for step in self.metrics("killed")) < 3:
                 if running.process.poll() is not None or time.monotonic() > deadline:
-                    return False, f"did not reach its third step: {last_error(running.said())}"
+                    return False, f"did not reach its third step: {last_error(running.stderr())}"
                 time.sleep(0.02)
             os.killpg(running.process.pid, signal.SIGKILL)
         self.gavel.run([self.gavel.path, "train", "-c", config, "--resume"], cwd=self.folder)
@@ -303,14 +304,14 @@ class Checks:
             deadline = time.monotonic() + self.gavel.limit
             while len(self.metrics("broken")) < 3:
                 if running.process.poll() is not None or time.monotonic() > deadline:
-                    return False, f"did not begin: {last_error(running.said())}"
+                    return False, f"did not begin: {last_error(running.stderr())}"
                 time.sleep(0.05)
             file.touch()
             try:
                 code = running.process.wait(30)
             except subprocess.TimeoutExpired:
                 return False, "it still ran after 30 s"
-            error = last_error(running.said())
+            error = last_error(running.stderr())
         return code not in (0, None) and "nothing more can be computed" in error, f"ended with {code}: {error}"
 
     def fault(self):
@@ -351,8 +352,8 @@ class Checks:
         try:
             self.gavel.run(command)
         except Failed as error:
-            said = log.read_text(errors="replace") if log.exists() else ""
-            return False, f"{error}; {' '.join(said.split())[:1200]}"
+            found = log.read_text(errors="replace") if log.exists() else ""
+            return False, f"{error}; {' '.join(found.split())[:1200]}"
         return True, " ".join(log.read_text().split())[-200:]
 
     # Runs.
@@ -426,7 +427,7 @@ class Checks:
                     if connection.getresponse().status == 200:
                         break
                 if running.process.poll() is not None or time.monotonic() > deadline:
-                    raise Failed(f"the server did not start: {last_error(running.said())}")
+                    raise Failed(f"the server did not start: {last_error(running.stderr())}")
                 time.sleep(0.1)
             yield port, running
 
@@ -436,13 +437,6 @@ def post(port, path, body):
     connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
     answer = connection.getresponse()
     return answer.status, answer.read().decode(errors="replace")
-
-
-def iter_while_equal(found, expected):
-    for a, b in zip(found, expected):
-        if a != b:
-            return
-        yield a
 
 
 def apart(found, truth):
@@ -491,18 +485,3 @@ def loss_and_norm(folder, rounded, dtype, device, rows):
         loss += part.item()
     squares = sum(weight.grad.double().square().sum() for weight in model.parameters() if weight.grad is not None)
     return loss, squares.sqrt().item()
-
-
-def safetensors(path):
-    """The tensors of a file (https://github.com/huggingface/safetensors)."""
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:start])
-    kinds = {"F32": torch.float32, "I64": torch.int64, "BF16": torch.bfloat16}
-    tensors = {}
-    for name, about in header.items():
-        if name != "__metadata__":
-            first, last = about["data_offsets"]
-            part = bytearray(data[start + first:start + last])
-            tensors[name] = torch.frombuffer(part, dtype=kinds[about["dtype"]]).view(about["shape"])
-    return tensors

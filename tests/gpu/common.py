@@ -81,7 +81,7 @@ class Gavel:
         libraries = [os.path.join(torch.__path__[0], "lib"), os.environ.get("LD_LIBRARY_PATH")]
         self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
         self.path, self.device, self.limit = path, device, limit
-        # What the binary said of faster operations that its own checks found wrong.
+        # The warnings of the binary about faster operations that its own checks found wrong.
         self.not_used = set()
 
     def lines(self, *arguments):
@@ -96,29 +96,28 @@ class Gavel:
     @contextlib.contextmanager
     def started(self, command, environment=None, **options):
         """A command that runs, and is killed in the end."""
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as said:
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
             process = subprocess.Popen(list(map(str, command)), env={**self.environment, **(environment or {})},
-                                       stdout=out, stderr=said, start_new_session=True, **options)
-            running = Running(process, out, said)
+                                       stdout=out, stderr=errors, start_new_session=True, **options)
+            running = Running(process, out, errors)
             try:
                 yield running
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-                self.not_used |= {line.split(" WARN ")[-1].strip() for line in running.said().splitlines()
+                self.not_used |= {line.split(" WARN ")[-1].strip() for line in running.stderr().splitlines()
                                   if " is not used: " in line}
 
 
 class Running:
-    def __init__(self, process, out, said):
-        self.process, self.files = process, (out, said)
+    def __init__(self, process, out, errors):
+        self.process, self.files = process, (out, errors)
 
-    def printed(self):
+    def stdout(self):
         return self.read(self.files[0])
 
-    def said(self):
-        """What it wrote to stderr."""
+    def stderr(self):
         return self.read(self.files[1])
 
     @staticmethod
@@ -129,10 +128,10 @@ class Running:
         try:
             code = self.process.wait(limit)
         except subprocess.TimeoutExpired:
-            raise Failed(f"still ran after {limit:.0f} s; {last_error(self.said())}") from None
+            raise Failed(f"still ran after {limit:.0f} s; {last_error(self.stderr())}") from None
         if code:
-            raise Failed(last_error(self.said()) or f"ended with {code}")
-        return self.printed()
+            raise Failed(last_error(self.stderr()) or f"ended with {code}")
+        return self.stdout()
 
 
 def give_back():
@@ -150,8 +149,8 @@ def last_error(stderr):
     return "; ".join(lines[start:]).removeprefix("error: ")[:700]
 
 
-def told(error):
-    """An exception in one line."""
+def in_one_line(error):
+    """The text of an exception."""
     text = " ".join(str(error).split())
     return text[:700] if isinstance(error, Failed) else f"{type(error).__name__}: {text}"[:400]
 

@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from checks import Checks
-from common import Gavel, Table, told, unpacked
+from common import Gavel, Table, in_one_line, unpacked
 from speeds import PARTS, Speeds
 from transformers.utils import logging
 
@@ -85,7 +85,7 @@ def report(table, what, run):
     try:
         passed, about = run()
     except Exception as error:
-        passed, about = False, told(error)
+        passed, about = False, in_one_line(error)
     about = f"{about} ({time.monotonic() - started:.0f} s)"
     if passed:
         table.add(*what, f"passed: {about}")

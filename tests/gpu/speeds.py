@@ -9,7 +9,7 @@ import threading
 import time
 
 import torch
-from common import FULL, PLUGINS, SMALL, Table, commas, give_back, random_checkpoint, told, words
+from common import FULL, PLUGINS, SMALL, Table, commas, give_back, random_checkpoint, in_one_line, words
 
 PARTS = ["context", "decode", "prefill", "train", "step", "judge", "lora"]
 # By the name of the device, in bytes a second: the figure of this project. A copy reached 4.2e12 on an H200.
@@ -62,7 +62,7 @@ class Speeds:
                 try:
                     getattr(self, part)(size)
                 except Exception as error:
-                    self.table.fail([size, part], told(error))
+                    self.table.fail([size, part], in_one_line(error))
                 print(f"{size}, {part}: {time.monotonic() - started:.0f} s in all", flush=True)
                 give_back()
         return self.table
@@ -149,7 +149,7 @@ class Speeds:
 
             return prompts * group * response / seconds(update, device, rounds=3, before=1)
         except Exception as error:
-            print(f"PyTorch, {size}: {told(error)}", flush=True)
+            print(f"PyTorch, {size}: {in_one_line(error)}", flush=True)
             return None
         finally:
             model = optimizer = None
@@ -377,7 +377,7 @@ class Peer:
             with torch.device(device):
                 self.model = Qwen2ForCausalLM(Qwen2Config(**config)).eval()
         except Exception as error:
-            self.missing = told(error)
+            self.missing = in_one_line(error)
         finally:
             torch.set_default_dtype(torch.float32)
 
@@ -397,7 +397,7 @@ class Peer:
                             for count, before in ((1, 1), (self.new, 0)))
             return batch * (self.new - 1) / (whole - first)
         except Exception as error:
-            self.failures[batch] = told(error)
+            self.failures[batch] = in_one_line(error)
             return None
 
 
