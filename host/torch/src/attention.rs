@@ -154,19 +154,18 @@ pub fn flash(query: &Tensor, stored: Stored, rows: &FlashRows, scoring: Scoring)
     Ok(out)
 }
 
-/// Where rows of which some follow a prompt are. The first tokens are those of the prompts that are followed, the last
-/// those of the rows that follow: all after the first prompt, then all after the second, and so on. Between them may be
-/// rows that follow nothing and that nothing follows.
+/// Where the rows are, if some follow a prompt. First come the prompts that rows follow, then rows alone, and last the
+/// rows that follow: all after the first prompt, then all after the second, and so on.
 #[derive(Debug)]
 pub struct SharedRows {
     /// `[rows + 1]`, in 32-bit integers on the device: the tokens before each row, and all.
     pub starts: Tensor,
     /// The tokens of the longest row, or more.
     pub longest: i64,
-    /// For each prompt that is followed: as queries, those of all rows that follow it; as keys, its own. Queries count
-    /// from the first that follows a prompt. Without lengths.
+    /// For each prompt that rows follow: the queries of these rows, and the keys of the prompt. Queries count from the
+    /// first row that follows a prompt. Without lengths.
     pub prompts: FlashRows,
-    /// The tokens of all prompts that are followed.
+    /// The tokens of all prompts that rows follow.
     pub prompt_tokens: i64,
     /// The tokens of all rows that follow a prompt.
     pub follower_tokens: i64,

@@ -26,7 +26,7 @@ unsafe extern "C" {
 /// Without gradients, the logits of this many tokens exist at a time.
 pub const TOKENS_AT_A_TIME: i64 = 512;
 
-/// How logits are computed and normalised. On the CPU it makes no difference.
+/// How logits are computed and normalised. The CPU has only [`Narrow`](Self::Narrow).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logits {
     /// In the kind of the hidden states.
@@ -38,10 +38,7 @@ pub enum Logits {
 }
 
 /// Loads the kernels of [`Logits::ByKernels`].
-///
-/// # Errors
-/// libtorch's CUDA part is missing.
-pub fn load_kernels() -> Result<()> {
+fn load_kernels() -> Result<()> {
     static LOADED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
         let [sum, turn] = [function(c"gavel_cuda_sum_rows")?, function(c"gavel_cuda_turn_rows")?];
