@@ -79,7 +79,7 @@ fn cuda_part(include: &Path) {
             build.include("shim/cuda-declarations").include(headers).include(&out).define("USE_C10D_NCCL", None);
             let mut link = build.get_compiler().to_command();
             let objects = build
-                .files(["graph", "kernels", "memory", "nccl"].map(|name| format!("shim/cuda/{name}.cpp")))
+                .files(["graph", "kernels", "memory", "nccl", "transfer"].map(|name| format!("shim/cuda/{name}.cpp")))
                 .compile_intermediates();
             link.args(["-shared", "-s"]).args(objects).arg("-o").arg(&library);
             link.status().map(|status| status.success())

@@ -4,6 +4,7 @@
 pub mod graph;
 pub mod kernels;
 pub mod memory;
+pub mod transfer;
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::fd::AsRawFd;

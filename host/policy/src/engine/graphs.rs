@@ -4,10 +4,12 @@
 //! A graph reads and writes the memory that it was recorded with. So its inputs are copied to a place of their own, it
 //! decodes a fixed number of rows, of which some may be padding, and it is dropped when the cache or the weights move.
 
+use super::decoding::Decoding;
+use super::drawn::Drawn;
 use super::inputs::{HostInputs, StepInputs};
 use super::pass;
 use super::prefill::Prefill;
-use super::sampler::{Draw, Form, draw_plain};
+use super::sampler::{Form, draw_plain};
 use super::slots::Slots;
 use crate::device::{give_back, make_current};
 use crate::error::{PolicyError, Result};
@@ -51,7 +53,7 @@ pub(super) struct Key {
 pub(super) enum Computed {
     /// `[rows, vocab]`
     Logits(Tensor),
-    Tokens(Draw),
+    Tokens(Drawn),
 }
 
 /// Where the cache and the weights are.
@@ -98,23 +100,33 @@ impl Graphs {
         self.memory = None;
     }
 
-    /// Decodes the rows in `slots`, and gives the inputs of the step too. The results have a row for each of them, then
-    /// padding.
-    pub(super) fn step(&mut self, model: &Model, slots: &mut Slots, form: Form) -> Result<(StepInputs, Computed)> {
+    /// Decodes rows of `slots`, and gives the inputs of the step too. The results have a row for each of them, then
+    /// padding. With `before`, `[rows, 1]`, the last tokens of the rows are among these.
+    pub(super) fn step(
+        &mut self,
+        model: &Model,
+        slots: &mut Slots,
+        rows: &[Decoding],
+        form: Form,
+        before: Option<&Tensor>,
+    ) -> Result<(StepInputs, Computed)> {
         let memory = Memory { weights: model.addresses(), slots: slots.cache.slots, capacity: slots.cache.capacity };
         if self.memory.as_ref() != Some(&memory) {
             self.forget();
             self.memory = Some(memory);
         }
-        let key = Key { rows: padded(slots.rows.len()), draws: form.is_plain().then_some(form) };
+        let key = Key { rows: padded(rows.len()), draws: form.is_plain().then_some(form) };
         let vocab = model.config().vocab_size;
-        let sent = HostInputs::new(slots, &Prefill::default(), key.rows, vocab).send(model.device())?;
+        let sent = HostInputs::new(slots, rows, &Prefill::default(), key.rows, vocab).send(model.device())?;
         let inputs = match self.inputs.get(&key) {
             Some(inputs) => inputs,
             // Rows grow, up to what a slot has room for.
             None => self.inputs.entry(key).or_insert(sent.place_of_its_own(slots.cache.capacity as i64)?),
         };
         inputs.copy_from(&sent)?;
+        if let Some(before) = before {
+            inputs.take_tokens(&sent.ids()?, before)?;
+        }
         let cache = &mut slots.cache;
         let computed = self.steps.run(key, &mut || {
             let logits = pass::decode(model, cache, inputs)?;
@@ -135,18 +147,18 @@ fn padded(rows: usize) -> usize {
 
 impl Computed {
     /// The logits, or the log-probabilities.
-    fn numbers(&self) -> &Tensor {
-        match self {
-            Self::Logits(logits) => logits,
-            Self::Tokens(draw) => &draw.logprobs,
-        }
+    fn numbers(&self) -> Result<Tensor> {
+        Ok(match self {
+            Self::Logits(logits) => logits.shallow_clone(),
+            Self::Tokens(drawn) => drawn.pairs.f_select(-1, 1)?,
+        })
     }
 
     fn shallow_clone(&self) -> Self {
         match self {
             Self::Logits(logits) => Self::Logits(logits.shallow_clone()),
-            Self::Tokens(Draw { tokens, logprobs }) => {
-                Self::Tokens(Draw { tokens: tokens.shallow_clone(), logprobs: logprobs.shallow_clone() })
+            Self::Tokens(Drawn { tokens, pairs }) => {
+                Self::Tokens(Drawn { tokens: tokens.shallow_clone(), pairs: pairs.shallow_clone() })
             }
         }
     }
@@ -166,11 +178,11 @@ impl CudaSteps {
     /// A graph whose first launch gives what the run of the same step gave; `None` if that is not finite, so that there
     /// is nothing to compare with.
     fn checked(&self, (graph, result): (Graph, Computed), run: &Computed) -> Result<Option<(Graph, Computed)>> {
-        if run.numbers().f_isfinite()?.f_all()?.f_double_value(&[])? == 0.0 {
+        if run.numbers()?.f_isfinite()?.f_all()?.f_double_value(&[])? == 0.0 {
             return Ok(None);
         }
         graph.launch()?;
-        match beyond_rounding(result.numbers(), run.numbers(), self.kind)? {
+        match beyond_rounding(&result.numbers()?, &run.numbers()?, self.kind)? {
             None => Ok(Some((graph, result))),
             Some(found) => {
                 Err(PolicyError::Input(format!("its result differs from that of its operations by {found:.1e} of it")))

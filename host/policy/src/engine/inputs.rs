@@ -1,6 +1,7 @@
 //! The numbers of a step: the tokens that it computes, where their keys and values go, and how the next tokens are
 //! drawn. They reach the device in one transfer, which the host does not wait for.
 
+use super::decoding::Decoding;
 use super::prefill::Prefill;
 use super::row::Row;
 use super::slots::Slots;
@@ -59,16 +60,16 @@ pub(super) struct StepInputs {
 }
 
 impl HostInputs {
-    /// The inputs of a step that decodes the rows in `slots`, padded to `rows` rows, and computes `prefill`. The tokens
+    /// The inputs of a step that decodes `rows` of `slots`, padded to `padded` rows, and computes `prefill`. The tokens
     /// of padding go to the place that belongs to no slot.
-    pub(super) fn new(slots: &Slots, prefill: &Prefill, rows: usize, vocab: i64) -> Self {
+    pub(super) fn new(slots: &Slots, rows: &[Decoding], prefill: &Prefill, padded: usize, vocab: i64) -> Self {
         let cache = &slots.cache;
-        let padding = rows.saturating_sub(slots.rows.len());
-        let decoding = || slots.rows.iter().zip(0..).map(|(row, number)| (slots.slot(number), row.tokens() - 1));
+        let padding = padded.saturating_sub(rows.len());
+        let decoding = || rows.iter().map(|of| (slots.slot(of.number), of.tokens(slots) - 1));
         let prompts = || prefill.parts.iter().flat_map(|part| part.places());
         let mut numbers = Vec::new();
         // The tokens, their positions, and their places in the cache.
-        numbers.extend(slots.rows.iter().map(Row::last_token).chain(repeat_n(0, padding)));
+        numbers.extend(rows.iter().map(|of| of.last_token(slots)).chain(repeat_n(0, padding)));
         numbers.extend(prefill.parts.iter().flat_map(|part| part.ids.iter().copied()));
         numbers.extend(decoding().map(|(_, position)| position as i64).chain(repeat_n(0, padding)));
         numbers.extend(prompts().map(|(_, position)| position as i64));
@@ -83,15 +84,15 @@ impl HostInputs {
         // One after another in the order of `Line`.
         numbers.extend(decoding().map(|(slot, _)| cache.place(slot, 0)).chain(repeat_n(cache.spare_place(), padding)));
         numbers.extend(decoding().map(|(slot, _)| slot as i64).chain(repeat_n(0, padding)));
-        let mut line = |value: &dyn Fn(&Row, &Sampling) -> i64, padded: i64| {
-            numbers.extend(slots.rows.iter().map(|row| value(row, &row.request.sampling)));
+        let mut line = |value: &dyn Fn(&Decoding, &Sampling) -> i64, padded: i64| {
+            numbers.extend(rows.iter().map(|of| value(of, &of.row(slots).request.sampling)));
             numbers.extend(repeat_n(padded, padding));
         };
         line(&|_, of| i64::from(of.is_greedy()), 0);
-        let mut bits = |value: &dyn Fn(&Row, &Sampling) -> f64, padded: f64| {
+        let mut bits = |value: &dyn Fn(&Decoding, &Sampling) -> f64, padded: f64| {
             line(&|row, of| value(row, of).to_bits() as i64, padded.to_bits() as i64);
         };
-        bits(&|row, _| row.uniform().min(BELOW_ONE), 0.0);
+        bits(&|row, _| row.uniform(slots).min(BELOW_ONE), 0.0);
         bits(&|_, of| if of.is_greedy() { 1.0 } else { f64::from(of.temperature) }, 1.0);
         bits(&|_, of| of.top_k.map_or(vocab, |k| (k as i64).min(vocab)) as f64, vocab as f64);
         bits(&|_, of| if of.top_p < 1.0 { f64::from(of.top_p) } else { f64::INFINITY }, f64::INFINITY);
@@ -99,17 +100,17 @@ impl HostInputs {
         bits(&|_, of| f64::from(of.repetition_penalty), 1.0);
         numbers.extend(prefill.copies.iter().map(|&(from, _)| slots.slot(from) as i64));
         numbers.extend(prefill.copies.iter().map(|&(_, to)| slots.slot(to) as i64));
-        let biases: Vec<_> = (0..).zip(&slots.rows).flat_map(|(row, of)| biases_of(row, of)).collect();
+        let biases: Vec<_> = (0..).zip(rows).flat_map(|(number, of)| biases_of(number, of.row(slots))).collect();
         numbers.extend(biases.iter().map(|(row, ..)| *row));
         numbers.extend(biases.iter().map(|(_, token, _)| *token));
         numbers.extend(biases.iter().map(|(.., value)| value.to_bits() as i64));
         let layout = Layout {
-            rows: (slots.rows.len() + padding) as i64,
+            rows: (rows.len() + padding) as i64,
             tokens,
             copies: prefill.copies.len() as i64,
             biases: biases.len() as i64,
         };
-        let longest = slots.rows.iter().map(Row::tokens).max().unwrap_or_default() as i64;
+        let longest = rows.iter().map(|of| of.tokens(slots)).max().unwrap_or_default() as i64;
         Self { layout, numbers, longest }
     }
 
@@ -135,6 +136,11 @@ impl StepInputs {
     /// Takes the numbers of `other`, which has as many tokens and rows.
     pub(super) fn copy_from(&self, other: &Self) -> Result<()> {
         Ok(self.numbers.shallow_clone().f_copy_(&other.part(0, other.after_lines())?)?)
+    }
+
+    /// Takes the tokens at these places among `tokens`, `[rows, 1]`, as its own.
+    pub(super) fn take_tokens(&self, places: &Tensor, tokens: &Tensor) -> Result<()> {
+        Ok(self.ids()?.f_copy_(&tokens.f_squeeze_dim(1)?.f_index_select(0, places)?)?)
     }
 
     /// The tokens: `[tokens]`, first the tokens of rows that decode.
@@ -172,9 +178,9 @@ impl StepInputs {
         self.line(Line::Slot)
     }
 
-    /// Whether each row is greedy: `[rows]`.
+    /// Whether each row is greedy, 1 or 0: `[rows]`.
     pub(super) fn greedy(&self) -> Result<Tensor> {
-        Ok(self.line(Line::Greedy)?.f_to_kind(Kind::Bool)?)
+        self.line(Line::Greedy)
     }
 
     /// The number to draw each row's token at: `[rows, 1]`, as the following.

@@ -157,7 +157,7 @@ impl KvCache {
 
     /// Fills a slot with zeros. A value that is not finite would reach the slot's next row through masked places, as 0
     /// times NaN is NaN.
-    pub(super) fn clear(&mut self, slot: usize) -> Result<()> {
+    pub(super) fn clear(&self, slot: usize) -> Result<()> {
         for store in self.keys.iter().chain(&self.values).filter(|store| slot < store.slots) {
             let _ = store.row(slot, store.capacity)?.f_zero_()?;
         }

@@ -1,7 +1,8 @@
 //! The rollout engine: continuous batching over a key-value cache.
 //!
 //! Requests are admitted in the order of their arrival. Each [`step`](Engine::step) draws one token for every active
-//! row whose prompt is computed. A row that ends leaves the batch at once, and a waiting request takes its place. The
+//! row whose prompt is computed. A row that ends leaves the batch at once, and a waiting request takes its place; where
+//! CUDA graphs repeat steps, the next step has already begun without it, and the request joins the one after that. The
 //! same forward pass computes the prompts of new rows, a bounded number of tokens a step, so that a long prompt does
 //! not stop the other rows. Requests with the same prompt, such as a group, compute it once. If the cache is full, the
 //! rows that came last are put back to the waiting requests and keep the tokens that they have drawn. A turn of a
@@ -9,6 +10,8 @@
 //! kept beside the keys and values of the rows under way.
 
 mod cache_budget;
+mod decoding;
+mod drawn;
 mod graphs;
 mod inputs;
 mod kept;
@@ -25,6 +28,7 @@ mod search;
 mod seen;
 mod slots;
 mod truncation;
+mod unread_step;
 
 pub use cache_budget::cache_budget;
 pub use request::{DrawnToken, EngineConfig, EngineStep, Finished, Request};
@@ -34,6 +38,8 @@ use crate::device::give_back;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::out_of_memory::Phase;
+use decoding::Decoding;
+use drawn::Pick;
 use gavel_data::FinishReason;
 use graphs::{Computed, Graphs};
 use inputs::HostInputs;
@@ -41,10 +47,11 @@ use kept::Kept;
 use kv_cache::KvCache;
 use prefill::{Prefill, Restored};
 use row::Row;
-use sampler::{Form, Pick, Sampler, picks};
+use sampler::{Form, Sampler};
 use scheduler::Scheduler;
 use slots::Slots;
 use tch::{Device, Kind};
+use unread_step::{UnreadStep, Weights};
 
 /// Decodes many requests together. Its thread owns the device.
 pub struct Engine {
@@ -52,6 +59,8 @@ pub struct Engine {
     model: ModelConfig,
     kind: Kind,
     device: Device,
+    /// A step that the device computes before it is asked for. It ends before the cache and the graphs are dropped.
+    ahead: Option<UnreadStep>,
     scheduler: Scheduler,
     sampler: Sampler,
     /// Where steps without prompts can be repeated.
@@ -72,6 +81,7 @@ impl Engine {
             model: model.config().clone(),
             kind,
             device,
+            ahead: None,
             scheduler: Scheduler::new(&config, Slots::new(cache)),
             sampler: Sampler::new(model.config().vocab_size),
             graphs: Graphs::on(device, kind),
@@ -170,6 +180,7 @@ impl Engine {
         if self.scheduler.slots.cache.slots == 0 {
             return Ok(());
         }
+        self.ahead = None;
         self.scheduler.put_back(|_| true)?;
         if let Some(graphs) = &mut self.graphs {
             graphs.forget();
@@ -179,7 +190,8 @@ impl Engine {
     }
 
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
-    /// every row whose prompt is computed, including those completed in this step. After
+    /// every row whose prompt is computed, including those completed in this step. A GPU may already compute the next
+    /// step when this returns, whose tokens are not used if anything changes that they depend on. After
     /// [`NonFinite`](PolicyError::NonFinite) nothing was drawn: once that request is [cancelled](Self::cancel), the
     /// others continue. After another error the engine must not be used again.
     pub fn step(&mut self, model: &Model) -> Result<EngineStep> {
@@ -189,13 +201,22 @@ impl Engine {
             ));
         }
         let _guard = tch::no_grad_guard();
-        self.scheduler.restart_stale()?;
-        self.scheduler.preempt()?;
-        let prefill = self.scheduler.admit();
         let (version, changes) = (self.scheduler.version, self.scheduler.changes);
-        self.scheduler.slots.reserve()?;
+        let weights = Weights { changes, addresses: model.addresses() };
+        let mut prefill = Prefill::default();
+        let ahead = self.take_ahead(weights)?;
+        if ahead.is_none() {
+            self.scheduler.restart_stale()?;
+            self.scheduler.preempt()?;
+            prefill = self.scheduler.admit();
+            self.scheduler.slots.reserve()?;
+        }
         let phase = Phase::Rollout { rows: self.scheduler.slots.rows.len(), prompts: prefill.tokens() };
-        let picks = self.compute(model, &prefill).map_err(|error| error.during(phase))?;
+        let picks = match ahead {
+            Some((places, step)) => self.read(model, step, &places).map(Some),
+            None => self.compute(model, &prefill, weights),
+        };
+        let picks = picks.map_err(|error| error.during(phase))?;
         let Some(picks) = picks else { return Ok(EngineStep::default()) };
         let slots = &mut self.scheduler.slots;
         let picked = slots.rows.iter().zip(&picks);
@@ -221,30 +242,68 @@ impl Engine {
     }
 
     /// Computes `prefill` and draws a token for each row; `None` without rows.
-    fn compute(&mut self, model: &Model, prefill: &Prefill) -> Result<Option<Vec<Pick>>> {
+    fn compute(&mut self, model: &Model, prefill: &Prefill, weights: Weights) -> Result<Option<Vec<Pick>>> {
         let slots = &mut self.scheduler.slots;
         let vocab = self.model.vocab_size;
-        let form = Form::of(&slots.rows, vocab);
+        let (rows, form) = (Decoding::all(slots), Form::of(slots.rows.iter(), vocab));
         let graphs = self.graphs.as_mut().filter(|graphs| graphs.is_usable());
-        let (inputs, computed) = match graphs.filter(|_| prefill.is_empty() && !slots.rows.is_empty()) {
-            Some(graphs) => graphs.step(model, slots, form)?,
+        let (inputs, computed) = match graphs.filter(|_| prefill.is_empty() && !rows.is_empty()) {
+            Some(graphs) => graphs.step(model, slots, &rows, form, None)?,
             None => {
                 for Restored { row, tokens, layers } in &prefill.restored {
                     slots.cache.restore(slots.slot(*row), *tokens, layers)?;
                 }
                 self.prefilled += prefill.tokens() as u64;
-                let inputs = HostInputs::new(slots, prefill, slots.rows.len(), vocab).send(self.device)?;
+                let inputs = HostInputs::new(slots, &rows, prefill, rows.len(), vocab).send(self.device)?;
                 let Some(logits) = pass::run(model, slots, &inputs, prefill)? else { return Ok(None) };
                 (inputs, Computed::Logits(logits))
             }
         };
-        let rows = &slots.rows;
         match computed {
-            Computed::Logits(logits) => self.sampler.sample(rows, &logits, &inputs, form).map(Some),
-            Computed::Tokens(draw) => {
-                let drawn = picks(&draw)?.into_iter().take(rows.len());
-                Ok(Some(drawn.map(|(token, logprob)| Pick { token, logprob, top: Vec::new() }).collect()))
+            Computed::Logits(logits) => self.sampler.sample(&slots.rows, &logits, &inputs, form).map(Some),
+            Computed::Tokens(drawn) => {
+                let step = UnreadStep::new(slots, &rows, &drawn, weights)?;
+                let places: Vec<usize> = (0..rows.len()).collect();
+                self.read(model, step, &places).map(Some)
             }
+        }
+    }
+
+    /// The step that was started ahead, with the places of the rows; `None` if there is none, or if something has changed
+    /// since.
+    fn take_ahead(&mut self, weights: Weights) -> Result<Option<(Vec<usize>, UnreadStep)>> {
+        let (Some(step), slots) = (self.ahead.take(), &self.scheduler.slots) else { return Ok(None) };
+        match step.places(&slots.rows, weights) {
+            Some(places) => Ok(Some((places, step))),
+            None => step.read(slots, &[]).map(|_| None),
+        }
+    }
+
+    /// The tokens of a step at these places, one for each row. The device gets the next step first, so that it does not
+    /// wait for the host.
+    fn read(&mut self, model: &Model, step: UnreadStep, places: &[usize]) -> Result<Vec<Pick>> {
+        self.ahead = self.start_next(model, &step, places)?;
+        step.read(&self.scheduler.slots, places)
+    }
+
+    /// Starts the step after `before`, whose tokens the host has not read. `None` if it needs the host, or if a request
+    /// can join it.
+    fn start_next(&mut self, model: &Model, before: &UnreadStep, places: &[usize]) -> Result<Option<UnreadStep>> {
+        let Some(graphs) = self.graphs.as_mut().filter(|graphs| graphs.is_usable()) else { return Ok(None) };
+        if self.scheduler.has_prompts() {
+            return Ok(None);
+        }
+        let slots = &mut self.scheduler.slots;
+        let rows = Decoding::after(slots, places);
+        let form = Form::of(rows.iter().map(|of| of.row(slots)), self.model.vocab_size);
+        let has_room = rows.iter().all(|of| of.tokens(slots) <= slots.cache.capacity);
+        let can_join = rows.len() < places.len() && !self.scheduler.waiting.is_empty();
+        if rows.is_empty() || can_join || !has_room || !form.is_plain() {
+            return Ok(None);
+        }
+        match graphs.step(model, slots, &rows, form, Some(&before.tokens))? {
+            (_, Computed::Tokens(drawn)) => UnreadStep::new(slots, &rows, &drawn, before.weights).map(Some),
+            (_, Computed::Logits(_)) => Ok(None),
         }
     }
 }

@@ -59,9 +59,9 @@ impl Row {
         i64::from(last.copied().unwrap_or_default())
     }
 
-    /// The number at which the next token is drawn.
-    pub(super) fn uniform(&self) -> f64 {
-        seed::uniform(self.request.seed, self.response.len() as u64)
+    /// The number at which a token is drawn: the next after `more` tokens.
+    pub(super) fn uniform(&self, more: usize) -> f64 {
+        seed::uniform(self.request.seed, (self.response.len() + more) as u64)
     }
 
     pub(super) fn finish_reason(&self) -> Option<FinishReason> {

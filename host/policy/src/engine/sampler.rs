@@ -1,6 +1,7 @@
 //! Draws one token a row from logits, on the device: the inverse of the
 //! cumulative distribution at a given uniform number.
 
+use super::drawn::{Draw, Drawn, Pick, numbers, pairs, side_by_side};
 use super::inputs::StepInputs;
 use super::row::Row;
 use super::search::invert;
@@ -8,7 +9,7 @@ use super::seen::Seen;
 use super::truncation::{Depth, truncate};
 use crate::error::Result;
 use gavel_torch::scalar::ScalarOperations;
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 /// Draws for the rows of an engine.
 pub(super) struct Sampler {
@@ -36,27 +37,9 @@ enum Greedy {
     All,
 }
 
-/// A token for each row, on the device.
-pub(super) struct Draw {
-    /// `[rows, 1]`
-    pub(super) tokens: Tensor,
-    /// `[rows, 1]`: the log-probability under the tempered distribution, before truncation; not finite where the logits
-    /// were not.
-    pub(super) logprobs: Tensor,
-}
-
-/// The token that was drawn for a row.
-pub(super) struct Pick {
-    pub(super) token: u32,
-    /// As in [`Draw`].
-    pub(super) logprob: f32,
-    /// The most probable tokens, as many as the row asks for.
-    pub(super) top: Vec<(u32, f32)>,
-}
-
 impl Form {
-    pub(super) fn of(rows: &[Row], vocab: i64) -> Self {
-        let settings = || rows.iter().map(|row| &row.request.sampling);
+    pub(super) fn of<'a>(rows: impl Iterator<Item = &'a Row> + Clone, vocab: i64) -> Self {
+        let settings = || rows.clone().map(|row| &row.request.sampling);
         let drawn = || settings().filter(|of| !of.is_greedy());
         let top_k = drawn().filter_map(|of| of.top_k).map(|k| (k as i64).min(vocab));
         Self {
@@ -68,7 +51,7 @@ impl Form {
             is_tempered: drawn().any(|of| of.temperature != 1.0),
             is_penalised: settings().any(|of| of.repetition_penalty != 1.0),
             truncated: drawn().any(|of| of.is_truncated()).then(|| top_k.max().unwrap_or(0)),
-            has_extras: rows.iter().any(|row| row.request.top_logprobs > 0)
+            has_extras: rows.clone().any(|row| row.request.top_logprobs > 0)
                 || settings().any(|of| !of.logit_bias.is_empty()),
         }
     }
@@ -115,7 +98,7 @@ impl Sampler {
         let (draw, picks) = match form.truncated.filter(|_| form.greedy != Greedy::All) {
             None => {
                 let draw = draw_from(&probs, &probs, inputs, form)?;
-                let picks = picks(&draw)?;
+                let picks = pairs(&draw.side_by_side()?)?;
                 (draw, picks)
             }
             Some(least) => self.truncated(&probs, inputs, form, Depth::at_least(least, self.vocab))?,
@@ -142,10 +125,11 @@ impl Sampler {
         let (kept, is_enough) = truncate(probs, inputs, depth)?;
         let draw = draw_from(probs, &kept, inputs, form)?;
         let Some(is_enough) = is_enough else {
-            let picks = picks(&draw)?;
+            let picks = pairs(&draw.side_by_side()?)?;
             return Ok((draw, picks));
         };
-        let found = columns(&[&draw.tokens, &draw.logprobs, &is_enough])?;
+        let found = numbers(&side_by_side(&[&draw.tokens, &draw.logprobs, &is_enough])?)?;
+        let found: Vec<_> = found.chunks(3).collect();
         if found.iter().any(|row| row[2] == 0.0) {
             return self.truncated(probs, inputs, form, Depth::All);
         }
@@ -155,14 +139,12 @@ impl Sampler {
 
 /// Draws for rows of a [plain](Form::is_plain) form. Nothing of it comes from the host, so that its operations can be
 /// recorded.
-pub(super) fn draw_plain(logits: &Tensor, inputs: &StepInputs, form: Form) -> Result<Draw> {
-    let probs = tempered(&logits.f_to_kind(Kind::Float)?, inputs, form)?.f_softmax(-1, None)?;
-    draw_from(&probs, &probs, inputs, form)
-}
-
-/// Tokens and their log-probabilities, row by row, in one transfer to the host.
-pub(super) fn picks(draw: &Draw) -> Result<Vec<(u32, f32)>> {
-    pairs(&draw.tokens, &draw.logprobs)
+pub(super) fn draw_plain(logits: &Tensor, inputs: &StepInputs, form: Form) -> Result<Drawn> {
+    let logits = logits.f_to_kind(Kind::Float)?;
+    let probs = tempered(&logits, inputs, form)?.f_softmax(-1, None)?;
+    let draw = draw_from(&probs, &probs, inputs, form)?;
+    let pairs = draw.side_by_side()?;
+    Ok(Drawn { tokens: draw.tokens, pairs })
 }
 
 /// The logits, in 32 bits, over the temperature.
@@ -180,12 +162,10 @@ fn draw_from(probs: &Tensor, kept: &Tensor, inputs: &StepInputs, form: Form) -> 
         Greedy::All => probs.f_argmax(-1, true)?,
         Greedy::Some => {
             let drawn = invert(kept, &inputs.uniforms()?)?;
-            probs.f_argmax(-1, true)?.f_where_self(&inputs.greedy()?.f_unsqueeze(1)?, &drawn)?
+            probs.f_argmax(-1, true)?.f_where_self(&inputs.greedy()?.f_to_kind(Kind::Bool)?.f_unsqueeze(1)?, &drawn)?
         }
     };
-    // Only the drawn token's logarithm is needed; a probability that was drawn is never 0.
-    let logprobs = probs.f_gather(1, &tokens, false)?.f_log()?;
-    Ok(Draw { tokens, logprobs })
+    Draw::of(probs, tokens)
 }
 
 /// For each row, the most probable tokens that it asks for; empty if no row asks. They are computed from logits, as a
@@ -194,21 +174,6 @@ fn most_probable(rows: &[Row], logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> 
     let wanted = || rows.iter().map(|row| row.request.top_logprobs);
     let Some(most) = wanted().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
     let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;
-    let all = pairs(&tokens, &values)?;
+    let all = pairs(&side_by_side(&[&tokens, &values])?)?;
     Ok(all.chunks(most).zip(wanted()).map(|(row, wanted)| row[..wanted].to_vec()).collect())
-}
-
-/// Tokens and their log-probabilities, one after another, in one transfer to the host.
-fn pairs(tokens: &Tensor, logprobs: &Tensor) -> Result<Vec<(u32, f32)>> {
-    Ok(columns(&[tokens, logprobs])?.into_iter().map(|row| (row[0] as u32, row[1] as f32)).collect())
-}
-
-/// The elements of tensors of one shape, side by side.
-fn columns(tensors: &[&Tensor]) -> Result<Vec<Vec<f64>>> {
-    // Doubles hold every token id exactly.
-    let doubles: Vec<Tensor> =
-        tensors.iter().map(|x| x.f_to_kind(Kind::Double)).collect::<std::result::Result<_, _>>()?;
-    let all = Tensor::f_stack(&doubles, -1)?.f_to_device(Device::Cpu)?;
-    let all = Vec::<f64>::try_from(&all.f_flatten(0, -1)?)?;
-    Ok(all.chunks(tensors.len()).map(<[f64]>::to_vec).collect())
 }

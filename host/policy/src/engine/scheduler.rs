@@ -151,6 +151,11 @@ impl Scheduler {
         prefill
     }
 
+    /// Whether [`admit`](Self::admit) would compute prompts or add rows.
+    pub(super) fn has_prompts(&self) -> bool {
+        self.slots.partial.is_some() || self.next_in_line().is_some()
+    }
+
     /// The next part of the prompt that was begun. With the last one its row
     /// joins the others.
     fn continue_partial(&mut self) -> Option<PrefillPart> {

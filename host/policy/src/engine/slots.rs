@@ -92,6 +92,11 @@ impl Slots {
         self.broken.extend(requests);
     }
 
+    /// Clears a slot, unless a row has it.
+    pub(super) fn clear_unused(&self, slot: usize) -> Result<()> {
+        if self.under_way().any(|row| row.slot == Some(slot)) { Ok(()) } else { self.cache.clear(slot) }
+    }
+
     /// Keeps the keys and values of a row for the next turn of its conversation, unless some are of other weights than
     /// those after `changes` changes.
     pub(super) fn keep(&mut self, which: impl Fn(&Row) -> bool, changes: u64) -> Result<()> {

@@ -11,7 +11,7 @@
 namespace {
 
 // Where graphs are recorded: a stream of their own, as the default one cannot be recorded, and memory that they share.
-// They are launched one at a time, and each one's results are read before the next.
+// They are launched one after another, and each one's results are copied before the next is launched.
 struct Recorder {
   c10::cuda::CUDAStream own;
   c10::cuda::CUDAStream before;
