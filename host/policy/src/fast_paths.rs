@@ -77,6 +77,8 @@ pub(crate) enum FastPath {
     FusedHead,
     /// The parts of a layer beside its products and attention, as one kernel each.
     FusedLayers,
+    /// Tokens and their log-probabilities by two kernels.
+    FusedDraws,
 }
 
 impl fmt::Display for FastPath {
@@ -89,6 +91,7 @@ impl fmt::Display for FastPath {
             Self::WideLogits => "the product of logits in 32 bits",
             Self::FusedHead => "one kernel for log-probabilities",
             Self::FusedLayers => "one kernel for each part of a layer",
+            Self::FusedDraws => "two kernels that draw tokens",
         })
     }
 }

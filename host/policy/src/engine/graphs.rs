@@ -5,6 +5,7 @@
 //! decodes a fixed number of rows, of which some may be padding, and it is dropped when the cache or the weights move.
 
 use super::decoding::Decoding;
+use super::draw_kernels;
 use super::drawn::Drawn;
 use super::inputs::{HostInputs, StepInputs};
 use super::pass;
@@ -127,12 +128,14 @@ impl Graphs {
         if let Some(before) = before {
             inputs.take_tokens(&sent.ids()?, before)?;
         }
+        // Asked here, as its check cannot be recorded.
+        let by_kernels = key.draws.is_some() && draw_kernels::are_usable(vocab, model.device());
         let cache = &mut slots.cache;
         let computed = self.steps.run(key, &mut || {
             let logits = pass::decode(model, cache, inputs)?;
             let logits = logits.ok_or_else(|| PolicyError::Input("a step decodes no rows".into()))?;
             Ok(match key.draws {
-                Some(form) => Computed::Tokens(draw_plain(&logits, inputs, form)?),
+                Some(form) => Computed::Tokens(draw_plain(&logits, inputs, form, by_kernels)?),
                 None => Computed::Logits(logits),
             })
         })?;

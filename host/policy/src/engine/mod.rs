@@ -11,6 +11,7 @@
 
 mod cache_budget;
 mod decoding;
+mod draw_kernels;
 mod drawn;
 mod graphs;
 mod inputs;

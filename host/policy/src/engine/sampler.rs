@@ -1,6 +1,7 @@
 //! Draws one token a row from logits, on the device: the inverse of the
 //! cumulative distribution at a given uniform number.
 
+use super::draw_kernels::draw_by_kernels;
 use super::drawn::{Draw, Drawn, Pick, numbers, pairs, side_by_side};
 use super::inputs::StepInputs;
 use super::row::Row;
@@ -139,8 +140,11 @@ impl Sampler {
 
 /// Draws for rows of a [plain](Form::is_plain) form. Nothing of it comes from the host, so that its operations can be
 /// recorded.
-pub(super) fn draw_plain(logits: &Tensor, inputs: &StepInputs, form: Form) -> Result<Drawn> {
+pub(super) fn draw_plain(logits: &Tensor, inputs: &StepInputs, form: Form, by_kernels: bool) -> Result<Drawn> {
     let logits = logits.f_to_kind(Kind::Float)?;
+    if by_kernels {
+        return draw_by_kernels(&logits, inputs);
+    }
     let probs = tempered(&logits, inputs, form)?.f_softmax(-1, None)?;
     let draw = draw_from(&probs, &probs, inputs, form)?;
     let pairs = draw.side_by_side()?;

@@ -121,6 +121,10 @@ constexpr int64_t EIGHT = 8;
 constexpr int64_t FOUR = 4;
 constexpr unsigned THREADS = 128;
 constexpr unsigned THREADS_OF_ROW = 512;
+// As in the kernels that draw: the numbers of four in a part of a row, its threads, and the bytes that are kept of it.
+constexpr int64_t PART = 1024;
+constexpr unsigned THREADS_OF_PART = 256;
+constexpr int64_t BYTES_OF_PART = 16;
 // The most blocks in the second dimension.
 constexpr int64_t MOST_BLOCKS = 65535;
 
@@ -310,6 +314,30 @@ char *gavel_cuda_turn_rows(const at::Tensor *logits, const at::Tensor *kept, con
            kept->const_data_ptr(), targets->const_data_ptr(), static_cast<float>(1 / temperature),
            for_logprobs->const_data_ptr(), for_entropies ? for_entropies->const_data_ptr() : nullptr,
            gradient->mutable_data_ptr(), int_of(logits->size(1) / FOUR));
+  });
+}
+
+// Tokens, `[rows, 1]`, and the pairs of each and its log-probability, `[rows, 1, 2]`, from `logits`, `[rows, width]` of 32
+// bits without gaps, whose width is a multiple of four and has at most as many parts as a part has threads. Temperatures
+// and uniform numbers have 64 bits; where `greedy` is not 0, the token is the most probable one. Each is `[rows]`.
+char *gavel_cuda_draw(const at::Tensor *logits, const at::Tensor *temperatures, const at::Tensor *uniforms,
+                      const at::Tensor *greedy, at::Tensor **result) {
+  return guarded([&] {
+    const c10::cuda::CUDAGuard guard(logits->device());
+    const auto rows = logits->size(0), width = logits->size(1) / FOUR, parts = (width + PART - 1) / PART;
+    auto kept = at::empty({rows, parts, BYTES_OF_PART}, logits->options().dtype(at::kByte));
+    auto tokens = at::empty({rows, 1}, logits->options().dtype(at::kLong));
+    auto pairs = at::empty({rows, 1, 2}, logits->options().dtype(at::kDouble));
+    if (rows > 0) {
+      const auto all = static_cast<unsigned>(int_of(rows));
+      launch("sum_parts", {static_cast<unsigned>(parts), all}, THREADS_OF_PART, read(*logits),
+             temperatures->const_data_ptr(), kept.mutable_data_ptr(), int_of(width));
+      launch("draw", {all, 1}, THREADS_OF_PART, read(*logits), kept.const_data_ptr(), temperatures->const_data_ptr(),
+             uniforms->const_data_ptr(), greedy->const_data_ptr(), tokens.mutable_data_ptr(), pairs.mutable_data_ptr(),
+             int_of(width), int_of(parts));
+    }
+    result[0] = new at::Tensor(tokens);
+    result[1] = new at::Tensor(pairs);
   });
 }
 }

@@ -77,6 +77,37 @@ __device__ Sums of_lane(const Sums &own, int step) {
 
 constexpr float LOWEST = -3e38f;
 
+// A part of a row is this many times four logits. It has a sixteenth for each group of 16 threads.
+constexpr int PART = 1024;
+constexpr int THREADS_OF_PART = 256;
+constexpr int GROUP = 16;
+
+// Of a part's logits over the temperature: the largest, its index in the row, and the sum of e^x of each less that, x.
+struct alignas(16) Part {
+  float largest;
+  int index;
+  double sum;
+};
+
+// Whether a logit is before another of the same size or smaller.
+__device__ bool is_before(float z, int index, float other, int other_index) {
+  return z > other || (z == other && index < other_index);
+}
+
+// The first place of `weights` at which their sum, with `sum` before it, exceeds `target`. Where rounding leaves it below,
+// the last place; never one whose weight is 0, if others are not. `sum` is then the sum before that place.
+__device__ int place_of(const double *weights, int count, double target, double &sum) {
+  int found = 0;
+  double with = sum;
+  for (int at = 0; at < count && !(with > target); ++at) {
+    if (weights[at] == 0) continue;
+    found = at;
+    sum = with;
+    with += weights[at];
+  }
+  return found;
+}
+
 // Rotates eight pairs of numbers. `sign` is -1 for the way back.
 __device__ void turn(Eight &first, Eight &second, const float *cos, const float *sin, float sign) {
   for (int i = 0; i < 8; ++i) {
@@ -255,5 +286,116 @@ __global__ void turn_rows(const float4 *logits, const float *kept, const long lo
     }
     out[row * width + i] = make_ushort4(result[0], result[1], result[2], result[3]);
   }
+}
+
+// Of each part of each row of `logits`, `[rows, width]` of 4 · `width`: a block is a part.
+__global__ void sum_parts(const float4 *logits, const double *temperatures, Part *parts, int width) {
+  __shared__ float largest_of[THREADS_OF_PART];
+  __shared__ int index_of[THREADS_OF_PART];
+  __shared__ double sum_of[THREADS_OF_PART];
+  const long long row = blockIdx.y;
+  const int thread = threadIdx.x, from = blockIdx.x * PART, to = from + PART < width ? from + PART : width;
+  const float scale = static_cast<float>(1.0 / temperatures[row]);
+  float largest = LOWEST;
+  int index = 4 * from;
+  for (int i = from + thread; i < to; i += THREADS_OF_PART) {
+    const float4 four = logits[row * width + i];
+    const float z[4] = {four.x * scale, four.y * scale, four.z * scale, four.w * scale};
+    for (int j = 0; j < 4; ++j) {
+      if (z[j] > largest) {
+        largest = z[j];
+        index = 4 * i + j;
+      }
+    }
+  }
+  largest_of[thread] = largest;
+  index_of[thread] = index;
+  for (int step = THREADS_OF_PART / 2; step > 0; step /= 2) {
+    __syncthreads();
+    const int other = thread + step;
+    if (thread < step && is_before(largest_of[other], index_of[other], largest_of[thread], index_of[thread])) {
+      largest_of[thread] = largest_of[other];
+      index_of[thread] = index_of[other];
+    }
+  }
+  __syncthreads();
+  largest = largest_of[0];
+  float sum = 0;
+  for (int i = from + thread; i < to; i += THREADS_OF_PART) {
+    const float4 four = logits[row * width + i];
+    const float z[4] = {four.x * scale, four.y * scale, four.z * scale, four.w * scale};
+    for (int j = 0; j < 4; ++j) sum += expf(z[j] - largest);
+  }
+  sum_of[thread] = sum;
+  for (int step = THREADS_OF_PART / 2; step > 0; step /= 2) {
+    __syncthreads();
+    if (thread < step) sum_of[thread] += sum_of[thread + step];
+  }
+  if (thread == 0) parts[row * gridDim.x + blockIdx.x] = {largest, index_of[0], sum_of[0]};
+}
+
+// Draws a token for each row, which is a block: the first at which the sum of probabilities exceeds the share `uniforms`
+// of their total or, where `greedy` is not 0, the most probable one, of several the first. A row has at most
+// `THREADS_OF_PART` parts. `pairs` is `[rows, 2]`: the token and its log-probability.
+__global__ void draw(const float4 *logits, const Part *parts, const double *temperatures, const double *uniforms,
+                     const long long *greedy, long long *tokens, double *pairs, int width, int count) {
+  __shared__ double weights[THREADS_OF_PART];
+  __shared__ double groups[THREADS_OF_PART / GROUP];
+  const long long row = blockIdx.x;
+  const int thread = threadIdx.x;
+  parts += row * count;
+  float largest = LOWEST;
+  int best = 0;
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].largest > largest) {
+      largest = parts[i].largest;
+      best = parts[i].index;
+    }
+  }
+  if (thread < count) weights[thread] = parts[thread].sum * expf(parts[thread].largest - largest);
+  __syncthreads();
+  double total = 0;
+  for (int i = 0; i < count; ++i) total += weights[i];
+  double before = 0;
+  const double target = uniforms[row] * total;
+  const int part = place_of(weights, count, target, before);
+  const double share = (target - before) / weights[part];
+  __syncthreads();
+
+  const float scale = static_cast<float>(1.0 / temperatures[row]), most = parts[part].largest;
+  const int first = part * PART + thread * (PART / THREADS_OF_PART);
+  float z[PART / THREADS_OF_PART * 4];
+  double own[PART / THREADS_OF_PART * 4], sum = 0;
+  for (int i = 0; i < PART / THREADS_OF_PART; ++i) {
+    const bool is_inside = first + i < width;
+    const float4 four = is_inside ? logits[row * width + first + i] : make_float4(0, 0, 0, 0);
+    const float of[4] = {four.x, four.y, four.z, four.w};
+    for (int j = 0; j < 4; ++j) {
+      z[4 * i + j] = of[j] * scale;
+      own[4 * i + j] = is_inside ? expf(z[4 * i + j] - most) : 0.0f;
+      sum += own[4 * i + j];
+    }
+  }
+  weights[thread] = sum;
+  __syncthreads();
+  if (thread < THREADS_OF_PART / GROUP) {
+    double of_group = 0;
+    for (int i = 0; i < GROUP; ++i) of_group += weights[thread * GROUP + i];
+    groups[thread] = of_group;
+  }
+  __syncthreads();
+  double whole = 0;
+  for (int i = 0; i < THREADS_OF_PART / GROUP; ++i) whole += groups[i];
+  before = 0;
+  const int group = place_of(groups, THREADS_OF_PART / GROUP, share * whole, before);
+  const int owner = group * GROUP + place_of(weights + group * GROUP, GROUP, share * whole, before);
+  if (thread != owner) return;
+  const int at = place_of(own, PART / THREADS_OF_PART * 4, share * whole, before);
+  const bool is_greedy = greedy[row] != 0;
+  const int drawn = 4 * first + at < 4 * width ? 4 * first + at : 4 * width - 1;
+  tokens[row] = is_greedy ? best : drawn;
+  const double logarithm = log(total);
+  pairs[2 * row] = is_greedy ? best : drawn;
+  pairs[2 * row + 1] = (is_greedy ? 0.0 : static_cast<double>(z[at]) - largest) - logarithm;
 }
 }

@@ -1,5 +1,6 @@
 //! Parts of a transformer layer as kernels of our own (`shim/cuda/kernels.cu`), for numbers of bfloat16 on a GPU. Each is
-//! one pass over memory. A caller should first compare them with the operations in [`layer`](crate::layer).
+//! one pass over memory. A caller should first compare them with the operations in [`layer`](crate::layer). And the
+//! drawing of tokens, from logits of 32 bits.
 
 use super::symbol;
 use crate::{Result, TchError, made};
@@ -30,6 +31,8 @@ type Store = unsafe extern "C" fn(
     i64,
     Out,
 ) -> *mut c_char;
+type DrawTokens =
+    unsafe extern "C" fn(*const C_tensor, *const C_tensor, *const C_tensor, *const C_tensor, Out) -> *mut c_char;
 
 #[derive(Debug, Clone, Copy)]
 struct Functions {
@@ -37,6 +40,7 @@ struct Functions {
     product: Product,
     rotate: Rotate,
     store: Store,
+    draw: DrawTokens,
 }
 
 fn functions() -> Result<Functions> {
@@ -51,6 +55,7 @@ fn functions() -> Result<Functions> {
             product: symbol(c"gavel_cuda_silu_product")?,
             rotate: symbol(c"gavel_cuda_rotate")?,
             store: symbol(c"gavel_cuda_rotate_and_store")?,
+            draw: symbol(c"gavel_cuda_draw")?,
         }
     };
     Ok(*FOUND.get_or_init(|| found))
@@ -141,6 +146,48 @@ pub fn rotate_and_store(
     Ok(query)
 }
 
+/// How tokens are drawn from logits: of each row, `[rows]` without gaps.
+#[derive(Debug, Clone, Copy)]
+pub struct Draws<'a> {
+    /// What logits are divided by, in 64 bits.
+    pub temperatures: &'a Tensor,
+    /// The share of the probabilities that are before the token, in 64 bits: at least 0 and below 1.
+    pub uniforms: &'a Tensor,
+    /// Whether the token is the most probable one instead, of several the first: a whole number that is not 0.
+    pub greedy: &'a Tensor,
+}
+
+/// Whether [`draw`] has kernels for such logits, `[rows, vocab]`.
+pub fn can_draw(device: Device, vocab: i64) -> bool {
+    matches!(device, Device::Cuda(_)) && vocab % 4 == 0 && (1..=MOST_DRAWN).contains(&vocab)
+}
+
+/// The largest vocabulary that [`draw`] draws from.
+const MOST_DRAWN: i64 = 256 * 4096;
+
+/// Draws a token for each row of `logits`, `[rows, vocab]` of 32 bits, by the inverse of the cumulative distribution.
+/// Gives the tokens, `[rows, 1]`, and pairs of a token and its log-probability in 64 bits, `[rows, 1, 2]`. The
+/// log-probability is not finite where a logit is NaN or positively infinite, or where all are negatively infinite.
+///
+/// # Errors
+/// The tensors do not fit each other, [`can_draw`] is false, or the GPU has no such kernel.
+pub fn draw(logits: &Tensor, draws: Draws) -> Result<[Tensor; 2]> {
+    let ((rows, vocab), device) = (logits.size2()?, logits.device());
+    let is_line =
+        |x: &Tensor, kind| x.size() == [rows] && x.kind() == kind && x.device() == device && x.is_contiguous();
+    let fits = can_draw(device, vocab)
+        && logits.kind() == Kind::Float
+        && is_line(draws.temperatures, Kind::Double)
+        && is_line(draws.uniforms, Kind::Double)
+        && is_line(draws.greedy, Kind::Int64);
+    ensure(fits, "drawing tokens")?;
+    let (logits, functions) = (logits.f_contiguous()?, functions()?);
+    let (temperatures, uniforms, greedy) =
+        (draws.temperatures.as_ptr(), draws.uniforms.as_ptr(), draws.greedy.as_ptr());
+    // SAFETY: shapes, kinds and devices are those that the shim asks for, without gaps; the tensors outlive the call.
+    made(|out| unsafe { (functions.draw)(logits.as_ptr(), temperatures, uniforms, greedy, out) })
+}
+
 fn ensure_rotation(x: &Tensor, queries: i64, cos: &Tensor, sin: &Tensor) -> Result<()> {
     let (tokens, heads, width) = x.size3()?;
     let half = width / 2;
@@ -170,6 +217,7 @@ mod tests {
             rms_norm(&x, &zeros(&[16]), 1e-6).unwrap_err(),
             silu_product(&x).unwrap_err(),
             rotate(&zeros(&[2, 3, 16]), 2, &zeros(&[2, 1, 1, 8]), &zeros(&[2, 1, 2, 8])).unwrap_err(),
+            draw(&x, Draws { temperatures: &x, uniforms: &x, greedy: &x }).unwrap_err(),
         ];
         for error in errors {
             assert!(error.to_string().contains("do not fit"), "{error}");
