@@ -32,7 +32,12 @@ impl Memory {
 }
 
 fn footprint(model: &Model) -> Footprint<'_> {
-    Footprint::new(model.config(), model.kind(), model.device())
+    let footprint = Footprint::new(model.config(), model.kind(), model.device());
+    if !model.is_adapted() {
+        return footprint;
+    }
+    let adapters = model.parameters().iter().map(|(_, parameter)| parameter.numel() as u64).sum();
+    footprint.with_adapters(adapters)
 }
 
 /// Drawing `batch` responses whose prompts have `prompt` tokens, of which `computed` pass through the layers at once, up
