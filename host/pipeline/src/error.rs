@@ -5,7 +5,7 @@ use gavel_config::ConfigError;
 use gavel_data::RowError;
 use gavel_hub::HubError;
 use gavel_plugin::{LoadError, TapeError};
-use gavel_policy::PolicyError;
+use gavel_policy::{Device, PolicyError, device};
 use gavel_rollout::RolloutError;
 use gavel_runs::RunError;
 use gavel_scoring::ScorerError;
@@ -107,6 +107,13 @@ fn cause(error: &RolloutError) -> String {
 }
 
 pub(crate) type Result<T> = std::result::Result<T, PipelineError>;
+
+impl PipelineError {
+    /// The error of an update of step `step` on `device`.
+    pub(crate) fn of_step(step: u64, error: TrainError, device: Device) -> Self {
+        Self::Train { step, source: error.on(device, device::probe) }
+    }
+}
 
 impl From<EpisodeError<RolloutError>> for PipelineError {
     fn from(error: EpisodeError<RolloutError>) -> Self {

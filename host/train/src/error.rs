@@ -1,9 +1,11 @@
 //! Errors of an update and of the optimiser's state.
 
 use crate::config::ConfigError;
-use gavel_policy::{Phase, PolicyError};
+use gavel_policy::device::DeviceFailure;
+use gavel_policy::{Device, Phase, PolicyError};
 use gavel_torch::peers::{PeersError, RankProcess};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tch::TchError;
 
 /// A failure of an update. The parameters are those from before it, unless
@@ -63,9 +65,23 @@ pub enum TrainError {
     /// libtorch failed.
     #[error("libtorch: {0}")]
     Torch(String),
+    /// The device has failed.
+    #[error(transparent)]
+    Device(DeviceFailure),
 }
 
 impl TrainError {
+    /// The same error or, if libtorch failed because nothing more can be computed on `device`, as `probe` finds, that
+    /// failure.
+    pub fn on(self, device: Device, probe: impl FnOnce(Device) -> std::result::Result<(), PolicyError>) -> Self {
+        let text = match &self {
+            Self::Torch(text) | Self::Policy(PolicyError::Torch(text)) => text.clone(),
+            _ => return self,
+        };
+        let error = Arc::new(PolicyError::Torch(text));
+        DeviceFailure::after(&error, "a training step was computed", device, probe).map_or(self, Self::Device)
+    }
+
     /// Adds what was being done, if memory ran out and the error does not have
     /// it yet.
     pub(crate) fn during(self, now: Phase) -> Self {
@@ -123,3 +139,22 @@ pub enum StateError {
 }
 
 pub(crate) type Result<T> = std::result::Result<T, TrainError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_failed_is_told_from_one_that_works() {
+        let (fails, works) = (|_| Err(PolicyError::Torch("again".into())), |_| Ok(()));
+        for error in [TrainError::Torch("CUDA error".into()), PolicyError::Torch("CUDA error".into()).into()] {
+            let told = error.on(Device::Cpu, works);
+            assert_eq!(told.to_string(), "libtorch: CUDA error");
+            let failed = told.on(Device::Cpu, fails).to_string();
+            let expected = "cpu failed while a training step was computed, and nothing more can be computed there: libtorch: CUDA error\n";
+            assert!(failed.starts_with(expected), "{failed}");
+        }
+        let other = TrainError::NoTokens { rows: 3 }.on(Device::Cpu, fails).to_string();
+        assert!(other.contains("3 rows"), "{other}");
+    }
+}

@@ -151,7 +151,7 @@ impl<T: PairMethod> PairRun<'_, T> {
         let models = Models { model: &self.model, reference: self.reference.as_ref() };
         let stats = self.config.train.step(&mut self.trainer, models, &batch, learning_rate);
         let PairStats { statistics, grad_norm, tokens } =
-            stats.map_err(|source| PipelineError::Train { step, source })?;
+            stats.map_err(|error| PipelineError::of_step(step, error, self.model.device()))?;
         let mut metrics = Metrics::of_step(step);
         statistics.iter().for_each(|(name, value)| metrics.set(name, value));
         grad_norm.into_iter().for_each(|norm| metrics.set("grad_norm", norm));
@@ -182,7 +182,8 @@ impl<T: PairMethod> PairRun<'_, T> {
         let models = Models { model: &self.model, reference: self.reference.as_ref() };
         let share = self.ranks.own(self.pairs.held_out.iter().map(T::row));
         let stats = self.config.train.measure(&self.trainer, models, &self.pairs.held_out[share]);
-        let PairStats { statistics, .. } = stats.map_err(|source| PipelineError::Train { step, source })?;
+        let PairStats { statistics, .. } =
+            stats.map_err(|error| PipelineError::of_step(step, error, self.model.device()))?;
         statistics.iter().for_each(|(name, value)| metrics.set(format!("val/{name}"), value));
         metrics.time("validate", start);
         let Some(accuracy) = statistics.get("accuracy") else { return Ok(false) };

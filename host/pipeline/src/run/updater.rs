@@ -91,7 +91,7 @@ impl Updater {
             }
             Ok(mini_batches)
         };
-        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, in_step(step, work)).await?
     }
 
     /// Measures the tokens of trajectories of step `step`, before its update. `of_reference` are their log-probabilities
@@ -133,7 +133,7 @@ impl Updater {
             }
             Ok(measures)
         };
-        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, in_step(step, work)).await?
     }
 
     /// Takes an optimiser step over a mini-batch of step `step`; `temperature` is the temperature of its rollout. With
@@ -155,7 +155,7 @@ impl Updater {
             trainer.update(PolicyUpdate { model, reference, mini_batch, loss: &loss, temperature, learning_rate })
         };
         let after = if is_last { Weights::OfVersion(step) } else { Weights::Changed };
-        self.engine.change(self.cache, after, work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.change(self.cache, after, in_step(step, work)).await?
     }
 
     /// Takes an optimiser step of the critic over a mini-batch of step `step`.
@@ -165,7 +165,7 @@ impl Updater {
             Some(critic) => critic.update(step, &mini_batch),
             None => Err(TrainError::NoCritic),
         };
-        self.engine.run_with(self.cache, work).await?.map_err(|source| PipelineError::Train { step, source })
+        self.engine.run_with(self.cache, in_step(step, work)).await?
     }
 
     /// Lets the reference follow the policy after step `step`, if the run asks for it.
@@ -187,9 +187,9 @@ impl Updater {
 
     /// Takes step `step` over rows to imitate.
     pub(crate) fn sft_step(&self, step: u64, rows: Vec<SftRow>, learning_rate: f64) -> Result<SftStats> {
-        let work = move |model: &Model, parts: &mut UpdateParts| parts.trainer.sft_step(model, &rows, learning_rate);
-        self.on_device(self.cache, Weights::OfVersion(step), work)?
-            .map_err(|source| PipelineError::Train { step, source })
+        let parts = self.parts.clone();
+        let work = move |model: &Model| lock(&parts).trainer.sft_step(model, &rows, learning_rate);
+        self.engine.run_blocking(self.cache, Weights::OfVersion(step), in_step(step, work))?
     }
 
     /// Writes the weights and the optimiser's state into the folder `into` of a checkpoint, with the weights of a
@@ -221,6 +221,14 @@ impl Updater {
         let parts = self.parts.clone();
         Ok(self.engine.run_blocking(cache, after, move |model| work(model, &mut lock(&parts)))?)
     }
+}
+
+/// The work of step `step`, whose errors name it, and a device that has failed.
+fn in_step<R>(
+    step: u64,
+    work: impl FnOnce(&Model) -> std::result::Result<R, TrainError>,
+) -> impl FnOnce(&Model) -> Result<R> {
+    move |model| work(model).map_err(|error| PipelineError::of_step(step, error, model.device()))
 }
 
 fn lock(parts: &Mutex<UpdateParts>) -> MutexGuard<'_, UpdateParts> {
