@@ -13,8 +13,6 @@ void gavel_context_for_gpus() {
   context.setAllowFP16ReductionCuBLAS(false, true);
 }
 
-void gavel_context_allow_cudnn_attention() { at::globalContext().setSDPUseCuDNN(true); }
-
 bool gavel_context_has_cudnn_attention() { return at::globalContext().userEnabledCuDNNSDP(); }
 
 bool gavel_context_is_deterministic() { return at::globalContext().deterministicAlgorithms(); }

@@ -2,7 +2,6 @@
 
 unsafe extern "C" {
     fn gavel_context_for_gpus();
-    fn gavel_context_allow_cudnn_attention();
     #[cfg(test)]
     fn gavel_context_has_cudnn_attention() -> bool;
     fn gavel_context_is_deterministic() -> bool;
@@ -15,12 +14,6 @@ unsafe extern "C" {
 pub fn prepare_for_gpus() {
     // SAFETY: it sets two numbers, which libtorch reads in each operation.
     unsafe { gavel_context_for_gpus() }
-}
-
-/// Allows attention of cuDNN again, to measure what its plans cost.
-pub fn allow_cudnn_attention() {
-    // SAFETY: as above.
-    unsafe { gavel_context_allow_cudnn_attention() }
 }
 
 /// While it lives, operations give the same bits each time, or fail if they cannot. On the CPU they always do.
@@ -65,8 +58,6 @@ mod tests {
         assert!(has(), "libtorch's own default has changed");
         prepare_for_gpus();
         assert!(!has());
-        allow_cudnn_attention();
-        assert!(has());
     }
 
     #[test]

@@ -11,7 +11,6 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use gavel_data::seed;
 use gavel_policy::{Model, ModelConfig, device};
-use gavel_torch::context::allow_cudnn_attention;
 use gavel_torch::peers::{Cost, Peers};
 use gavel_train::{Experience, LossConfig, OptimizerConfig, Parameters, PolicyUpdate, SampleId, Trainer, shares};
 use serde::Serialize;
@@ -57,9 +56,6 @@ pub struct TrainArgs {
     /// Compute each layer again in the backward pass instead of keeping its activations.
     #[arg(long)]
     gradient_checkpointing: bool,
-    /// Allow attention of cuDNN on a GPU, which plans each shape anew, to see what that costs.
-    #[arg(long)]
-    cudnn_attention: bool,
     /// The operations that the device can do in a second, to compare with.
     #[arg(long, value_name = "FLOP/S")]
     ceiling: Option<f64>,
@@ -95,9 +91,6 @@ struct Measured {
 
 pub fn run(args: &TrainArgs) -> Result<()> {
     let model = args.model.load()?;
-    if args.cudnn_attention {
-        allow_cudnn_attention();
-    }
     let (tokens, positions) = (args.prompt_tokens + args.response_tokens, model.config().positions());
     ensure!(
         i64::from(tokens) <= positions,
