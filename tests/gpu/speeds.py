@@ -1,7 +1,9 @@
 """How fast the GPU is used: decoding, training and whole steps, against its limits, `transformers` and PyTorch."""
 import asyncio
 import contextlib
+import importlib.util
 import json
+import pathlib
 import random
 import statistics
 import sys
@@ -11,7 +13,7 @@ import time
 import torch
 from common import FULL, PLUGINS, SMALL, Table, commas, give_back, random_checkpoint, in_one_line, words
 
-PARTS = ["context", "decode", "prefill", "train", "step", "judge", "lora"]
+PARTS = ["context", "decode", "prefill", "train", "step", "trl", "judge", "lora"]
 # By the name of the device, in bytes a second: the figure of this project. A copy reached 4.2e12 on an H200.
 BANDWIDTHS = {"H200": 4.3e12}
 # Otherwise an update would need 154 GiB.
@@ -201,6 +203,22 @@ class Speeds:
                        f"{median(last, 'perf/tokens_per_second'):.0f}", f"seconds: {phases}", "", "",
                        f"{memory.most()} in use, {predicted}")
         print(json.dumps(last[-1]), flush=True)
+
+    def trl(self, size):
+        """The same step by TRL, where it is installed."""
+        if not importlib.util.find_spec("trl"):
+            self.table.add(size, "GRPO by TRL", "TRL is not installed")
+            return
+        prompts, prompt, response, _ = STEP[self.small]
+        self.write_run("trl", size, response, LENGTH)
+        script = pathlib.Path(__file__).with_name("trl_step.py")
+        steps = self.gavel.run([sys.executable, script, self.checkpoint(size), self.folder / "rows.jsonl", "--prompts",
+                                prompts, "--response-tokens", response, "--dtype", self.dtype, "--device",
+                                self.gavel.device])
+        last = json.loads([line for line in steps.splitlines() if line.startswith("{")][-1])
+        self.table.add(size, f"GRPO by TRL {prompts} x 8 x ({prompt} + {response})", f"{last['seconds']:.2f} s",
+                       f"{prompts * 8 * (prompt + response) / last['seconds']:.0f}",
+                       f"seconds: generate {last['generation']:.2f}")
 
     def judge(self, size):
         """The device's idle share behind a judge whose delays are random, up to three steps, with and without a
