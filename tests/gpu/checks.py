@@ -50,6 +50,7 @@ class Checks:
     def all(self):
         """The checks, the longest first, each with its name."""
         yield ["compute-sanitizer", "draws"], self.sanitized_draws
+        yield ["compute-sanitizer", "decoding"], self.sanitized_decoding
         yield ["compute-sanitizer", "update"], self.sanitized_update
         yield ["demo", "float32"], self.demo
         if self.policy_tests:
@@ -334,18 +335,27 @@ class Checks:
         return self.sanitized("generate", "-m", folder, "--prompt", words(prompt), "--n", 3, "--max-tokens", 16,
                               "--top-p", 0.9, "--dtype", self.dtypes[-1])
 
+    def sanitized_decoding(self):
+        """Of a vocabulary that kernels draw from."""
+        return self.sanitized("bench", "decode", "--init", self.small_config("decoding"), "--prompt-tokens", 17,
+                              "--new-tokens", 19, "--batch", 3, "--dtype", self.dtypes[-1])
+
     def sanitized_update(self):
-        config = self.folder / "sanitized.json"
-        config.write_text(json.dumps(SMALL["small"]))
+        config = self.small_config("update")
         return self.sanitized("bench", "train", "--init", config, "--prompts", 2, "--group-size", 3, "--prompt-tokens",
                               17, "--response-tokens", 19, "--ragged", "--dtype", self.dtypes[-1])
+
+    def small_config(self, name):
+        config = self.folder / f"sanitized-{name}.json"
+        config.write_text(json.dumps(SMALL["small"]))
+        return config
 
     def sanitized(self, *command):
         """A command in which compute-sanitizer finds no access outside of memory."""
         sanitizer = shutil.which("compute-sanitizer")
         if self.gavel.device == "cpu" or not sanitizer:
             return None, "there is no GPU" if self.gavel.device == "cpu" else "compute-sanitizer is not installed"
-        log = self.folder / f"{command[0]}.sanitizer"
+        log = self.folder / f"{'-'.join(command[:2])}.sanitizer"
         command = [sanitizer, "--target-processes", "all", "--report-api-errors", "no", "--error-exitcode", 9,
                    "--log-file", log, self.gavel.path,
                    *command, "--device", self.gavel.device]

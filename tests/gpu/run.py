@@ -1,7 +1,7 @@
 """Checks and measures Gavel on a GPU, against `transformers`, PyTorch and the limits of the device.
 
     python tests/gpu/run.py path/to/gavel checks              # are the results right? A minute on an H200, 16 cores
-    python tests/gpu/run.py path/to/gavel speeds              # how fast is it? Six minutes there
+    python tests/gpu/run.py path/to/gavel speeds              # how fast is it? Five minutes there, six with TRL
     python tests/gpu/run.py path/to/gavel speeds --only decode train --models 0.5B
     python tests/gpu/run.py path/to/gavel checks --small      # small models on the CPU, to test this script
 

@@ -52,9 +52,10 @@ def main():
             model=model, reward_funcs=lambda completions, **_: [draw.random() for _ in completions],
             processing_class=tokenizer, callbacks=[clock], train_dataset=Dataset.from_dict({"prompt": prompts}),
             args=GRPOConfig(
-                output_dir=folder, use_cpu=not on_gpu, bf16=args.dtype == "bfloat16", report_to=[], save_strategy="no", disable_tqdm=True,
-                per_device_train_batch_size=micro_batch, gradient_accumulation_steps=batch // micro_batch,
-                generation_batch_size=batch, num_generations=GROUP, max_completion_length=args.response_tokens,
+                output_dir=folder, use_cpu=not on_gpu, bf16=args.dtype == "bfloat16", report_to=[], save_strategy="no",
+                disable_tqdm=True, per_device_train_batch_size=micro_batch,
+                gradient_accumulation_steps=batch // micro_batch, generation_batch_size=batch, num_generations=GROUP,
+                max_completion_length=args.response_tokens,
                 generation_kwargs={"min_new_tokens": args.response_tokens}, max_steps=args.steps, temperature=1.0,
                 num_iterations=1, beta=0.0, learning_rate=1e-6, lr_scheduler_type="constant",
                 gradient_checkpointing=False,
