@@ -28,7 +28,8 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
     let watcher = debouncer.watcher();
     watcher.watch(folder, RecursiveMode::Recursive).map_err(|cause| error(cause.to_string()))?;
     // Taken before the build, so that a change during the build counts.
-    let mut seen = settled(folder);
+    let rest = || std::thread::sleep(PAUSE);
+    let mut seen = settled(folder, rest);
     loop {
         changed();
         // Changes of lock files by the build do not count.
@@ -36,7 +37,7 @@ pub fn watch(folder: &Path, mut changed: impl FnMut()) -> Result<(), Error> {
         seen = loop {
             // A file that is written again is empty for a moment.
             if fingerprint(folder) != seen {
-                let now = settled(folder);
+                let now = settled(folder, rest);
                 if now != seen {
                     break now;
                 }
@@ -59,11 +60,11 @@ fn fingerprint(folder: &Path) -> Fingerprint {
     sources::edited(folder).into_iter().map(|(path, _)| (path.clone(), hash(&path))).collect()
 }
 
-/// The fingerprint once it stays the same for a while: some editors write a file in two steps.
-fn settled(folder: &Path) -> Fingerprint {
+/// The fingerprint once it stays the same during a `rest`: some editors write a file in two steps.
+fn settled(folder: &Path, mut rest: impl FnMut()) -> Fingerprint {
     let mut seen = fingerprint(folder);
     loop {
-        std::thread::sleep(PAUSE);
+        rest();
         let now = fingerprint(folder);
         if now == seen {
             return seen;
@@ -125,14 +126,36 @@ mod tests {
         let none = || assert_eq!(calls.recv_timeout(8 * PAUSE), Err(RecvTimeoutError::Timeout));
         assert_eq!(next(), Ok(1));
         none();
-        // An editor that writes in two steps.
-        fs::write(&source, "").unwrap();
-        fs::write(&source, "ab").unwrap();
+        // In one step, which nothing can interrupt.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let replace = |content: &str| {
+            let new = elsewhere.path().join("main.py");
+            fs::write(&new, content).unwrap();
+            fs::rename(&new, &source).unwrap();
+        };
+        replace("ab");
         assert_eq!(next(), Ok(2));
         none();
         // The same content again.
-        fs::write(&source, "ab").unwrap();
+        replace("ab");
         none();
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_counts_once_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |content: &str| fs::write(folder.path().join("main.py"), content).unwrap();
+        write("ab");
+        let whole = fingerprint(folder.path());
+        // An editor that writes in steps.
+        write("");
+        let mut steps = ["a", "ab"].into_iter();
+        let mut rests = 0;
+        let seen = settled(folder.path(), || {
+            rests += 1;
+            steps.next().into_iter().for_each(write);
+        });
+        assert_eq!((seen, rests), (whole, 3));
     }
 }
