@@ -34,7 +34,7 @@ impl Decoding {
         self.row(slots).tokens() + self.unread_tokens()
     }
 
-    /// The last token, or its place among those of the step before.
+    /// The last token, or its place among the tokens of the step before.
     pub(super) fn last_token(&self, slots: &Slots) -> i64 {
         self.unread.map_or_else(|| self.row(slots).last_token(), |place| place as i64)
     }

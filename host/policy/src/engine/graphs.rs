@@ -102,16 +102,17 @@ impl Graphs {
     }
 
     /// Decodes rows of `slots`, and gives the inputs of the step too. The results have a row for each of them, then
-    /// padding. With `before`, `[rows, 1]`, the last tokens of the rows are among these.
+    /// padding. The weights are at `addresses`. With `before`, `[rows, 1]`, the last tokens of the rows are among these.
     pub(super) fn step(
         &mut self,
         model: &Model,
+        addresses: u64,
         slots: &mut Slots,
         rows: &[Decoding],
         form: Form,
         before: Option<&Tensor>,
     ) -> Result<(StepInputs, Computed)> {
-        let memory = Memory { weights: model.addresses(), slots: slots.cache.slots, capacity: slots.cache.capacity };
+        let memory = Memory { weights: addresses, slots: slots.cache.slots, capacity: slots.cache.capacity };
         if self.memory.as_ref() != Some(&memory) {
             self.forget();
             self.memory = Some(memory);

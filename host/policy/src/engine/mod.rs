@@ -1,8 +1,8 @@
 //! The rollout engine: continuous batching over a key-value cache.
 //!
 //! Requests are admitted in the order of their arrival. Each [`step`](Engine::step) draws one token for every active
-//! row whose prompt is computed. A row that ends leaves the batch at once, and a waiting request takes its place; where
-//! CUDA graphs repeat steps, the next step has already begun without it, and the request joins the one after that. The
+//! row whose prompt is computed. A row that ends leaves the batch at once, and a waiting request takes its place. Where
+//! CUDA graphs repeat steps, the next step may have begun already: then the request joins one step later. The
 //! same forward pass computes the prompts of new rows, a bounded number of tokens a step, so that a long prompt does
 //! not stop the other rows. Requests with the same prompt, such as a group, compute it once. If the cache is full, the
 //! rows that came last are put back to the waiting requests and keep the tokens that they have drawn. A turn of a
@@ -203,7 +203,8 @@ impl Engine {
         }
         let _guard = tch::no_grad_guard();
         let (version, changes) = (self.scheduler.version, self.scheduler.changes);
-        let weights = Weights { changes, addresses: model.addresses() };
+        let addresses = self.graphs.as_ref().map_or(0, |_| model.addresses());
+        let weights = Weights { changes, addresses };
         let mut prefill = Prefill::default();
         let ahead = self.take_ahead(weights)?;
         if ahead.is_none() {
@@ -249,7 +250,7 @@ impl Engine {
         let (rows, form) = (Decoding::all(slots), Form::of(slots.rows.iter(), vocab));
         let graphs = self.graphs.as_mut().filter(|graphs| graphs.is_usable());
         let (inputs, computed) = match graphs.filter(|_| prefill.is_empty() && !rows.is_empty()) {
-            Some(graphs) => graphs.step(model, slots, &rows, form, None)?,
+            Some(graphs) => graphs.step(model, weights.addresses, slots, &rows, form, None)?,
             None => {
                 for Restored { row, tokens, layers } in &prefill.restored {
                     slots.cache.restore(slots.slot(*row), *tokens, layers)?;
@@ -302,7 +303,7 @@ impl Engine {
         if rows.is_empty() || can_join || !has_room || !form.is_plain() {
             return Ok(None);
         }
-        match graphs.step(model, slots, &rows, form, Some(&before.tokens))? {
+        match graphs.step(model, before.weights.addresses, slots, &rows, form, Some(&before.tokens))? {
             (_, Computed::Tokens(drawn)) => UnreadStep::new(slots, &rows, &drawn, before.weights).map(Some),
             (_, Computed::Logits(_)) => Ok(None),
         }

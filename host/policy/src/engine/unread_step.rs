@@ -31,7 +31,7 @@ struct UnreadRow {
 pub(super) struct Weights {
     /// How often they had changed.
     pub(super) changes: u64,
-    /// Where they are.
+    /// [`Model::addresses`](crate::Model), for graphs.
     pub(super) addresses: u64,
 }
 
@@ -44,8 +44,8 @@ impl UnreadStep {
         Ok(Self { rows, tokens: drawn.tokens.shallow_clone(), pairs: receive(&drawn.pairs)?, weights })
     }
 
-    /// The places of these rows among its tokens. `None` if there are no rows, if it is a step of other rows or of other
-    /// tokens of theirs, or if the weights are others.
+    /// The places of these rows among its tokens. `None` if there are no rows, if one of them was not in this step or has
+    /// other tokens now, or if the weights have changed.
     pub(super) fn places(&self, rows: &[Row], weights: Weights) -> Option<Vec<usize>> {
         // Rows leave, and keep their order.
         let mut own = self.rows.iter().zip(0..);
