@@ -68,6 +68,14 @@ pub(crate) unsafe fn symbol<F>(name: &CStr) -> crate::Result<F> {
     Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&function) })
 }
 
+/// What `find` gives, once it has succeeded.
+pub(crate) fn found_once<T: Copy>(found: &OnceLock<T>, find: impl FnOnce() -> crate::Result<T>) -> crate::Result<T> {
+    match found.get() {
+        Some(known) => Ok(*known),
+        None => find().map(|new| *found.get_or_init(|| new)),
+    }
+}
+
 fn library() -> Result<*mut c_void, String> {
     static LIBRARY: &[u8] = include_bytes!(env!("GAVEL_CUDA_LIBRARY"));
     /// A handle may be used from any thread.

@@ -2,7 +2,7 @@
 //! one pass over memory. A caller should first compare them with the operations in [`layer`](crate::layer). And the
 //! drawing of tokens, from logits of 32 bits.
 
-use super::symbol;
+use super::{found_once, symbol};
 use crate::{Result, TchError, made};
 use std::ffi::c_char;
 use std::sync::OnceLock;
@@ -45,20 +45,16 @@ struct Functions {
 
 fn functions() -> Result<Functions> {
     static FOUND: OnceLock<Functions> = OnceLock::new();
-    if let Some(found) = FOUND.get() {
-        return Ok(*found);
-    }
     // SAFETY: these are the signatures in the shim.
-    let found = unsafe {
-        Functions {
+    found_once(&FOUND, || unsafe {
+        Ok(Functions {
             norm: symbol(c"gavel_cuda_rms_norm")?,
             product: symbol(c"gavel_cuda_silu_product")?,
             rotate: symbol(c"gavel_cuda_rotate")?,
             store: symbol(c"gavel_cuda_rotate_and_store")?,
             draw: symbol(c"gavel_cuda_draw")?,
-        }
-    };
-    Ok(*FOUND.get_or_init(|| found))
+        })
+    })
 }
 
 fn ensure(fits: bool, what: &str) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Copies of a GPU's numbers on the host that the host does not wait for (`shim/cuda/transfer.cpp`).
 
-use super::symbol;
+use super::{found_once, symbol};
 use crate::{Result, checked, made};
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
@@ -38,18 +38,14 @@ struct Functions {
 
 fn functions() -> Result<Functions> {
     static FOUND: OnceLock<Functions> = OnceLock::new();
-    if let Some(found) = FOUND.get() {
-        return Ok(*found);
-    }
     // SAFETY: these are the signatures in the shim.
-    let found = unsafe {
-        Functions {
+    found_once(&FOUND, || unsafe {
+        Ok(Functions {
             receive: symbol(c"gavel_cuda_receive")?,
             wait: symbol(c"gavel_cuda_event_wait")?,
             free: symbol(c"gavel_cuda_event_free")?,
-        }
-    };
-    Ok(*FOUND.get_or_init(|| found))
+        })
+    })
 }
 
 /// Copies `x` as it is after all operations before. Later operations may write to it.
