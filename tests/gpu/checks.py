@@ -117,8 +117,8 @@ class Checks:
         return self.against_transformers(self.large, dtype, prompt, 13, new, fast_paths)
 
     def against_transformers(self, folder, dtype, prompt, count, new, fast_paths):
-        """The log-probabilities of drawn tokens, against those of `transformers` in 32 bits with the same weights. In
-        16 bits, the error may not be far from that of `transformers` in 16 bits."""
+        """The log-probabilities of drawn tokens, compared with `transformers` in 32 bits with the same weights. In 16
+        bits, the error may not be far from the error of `transformers` in 16 bits."""
         found = self.gavel.lines("generate", "-m", folder, "--dtype", dtype, "--prompt", words(prompt), "--n", count,
                                  "--temperature", 1, "--max-tokens", new, "--seed", 7, "--logprobs", "--json",
                                  "--cuda-fast-paths", fast_paths)

@@ -350,7 +350,7 @@ def median(steps, key):
 def memory_of(line):
     """The most memory of a measurement: of tensors, held for them, and predicted for them."""
     what = [("allocated", "tensors"), ("reserved", "held"), ("predicted", "predicted")]
-    numbers = [f"{line[f'{key}_bytes'] / 2**30:.1f} {said}" for key, said in what if f"{key}_bytes" in line]
+    numbers = [f"{line[f'{key}_bytes'] / 2**30:.1f} {label}" for key, label in what if f"{key}_bytes" in line]
     return ", ".join(numbers) + " GiB"
 
 

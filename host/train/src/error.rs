@@ -145,12 +145,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_failed_is_told_from_one_that_works() {
+    fn a_device_is_named_only_if_it_failed() {
         let (fails, works) = (|_| Err(PolicyError::Torch("again".into())), |_| Ok(()));
         for error in [TrainError::Torch("CUDA error".into()), PolicyError::Torch("CUDA error".into()).into()] {
-            let told = error.on(Device::Cpu, works);
-            assert_eq!(told.to_string(), "libtorch: CUDA error");
-            let failed = told.on(Device::Cpu, fails).to_string();
+            let unchanged = error.on(Device::Cpu, works);
+            assert_eq!(unchanged.to_string(), "libtorch: CUDA error");
+            let failed = unchanged.on(Device::Cpu, fails).to_string();
             let expected = "cpu failed while a training step was computed, and nothing more can be computed there: libtorch: CUDA error\n";
             assert!(failed.starts_with(expected), "{failed}");
         }
