@@ -46,7 +46,7 @@ def sent(*responses: str) -> dict[str, Any]:
 def served(score: Callable[..., Any], **options: Any) -> Iterator[Callable[..., Any]]:
     """Serves a reward; gives a function that sends a body and returns the answer."""
     with service.server(score, **options) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
 
         def ask(body: Any, **headers: str) -> Any:
@@ -149,7 +149,7 @@ class Service(unittest.TestCase):
             self.assertEqual(ask(sent("4")), [{"score": 1.0, "metrics": {"level": 3.0}}])
 
     def test_what_is_no_question_is_refused(self) -> None:
-        with served(lambda sample: 1.0) as ask:
+        with served(lambda sample: 1.0) as ask, contextlib.redirect_stderr(io.StringIO()):
             for body in [[], {}, {**sent("4"), "protocol": "gavel-reward/9"}, {**sent("4"), "samples": [{}]}]:
                 status, error = ask(body)
                 self.assertEqual((status, error.split(":")[0]), (400, "the body cannot be read"))
@@ -158,7 +158,8 @@ class Service(unittest.TestCase):
 
     def test_a_key_is_asked_for(self) -> None:
         os.environ["GAVEL_TEST_SERVICE_KEY"] = "sk-1"
-        with served(lambda sample: 1.0, api_key_env="GAVEL_TEST_SERVICE_KEY") as ask:
+        key = "GAVEL_TEST_SERVICE_KEY"
+        with served(lambda sample: 1.0, api_key_env=key) as ask, contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(ask(sent("4"))[0], 401)
             self.assertEqual(ask(sent("4"), authorization="Bearer sk-2")[0], 401)
             self.assertEqual(ask(sent("4"), authorization="Bearer sk-1"), [{"score": 1.0, "metrics": {}}])

@@ -1,0 +1,85 @@
+"""Processes that judge: each loads the user's function from its file, and calls
+it in its main thread, one request at a time."""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from .service_messages import Answer
+from .service_protocol import Judge
+from .verl import scorer
+
+__all__ = ["Workers", "judge", "load"]
+
+
+def load(path: str, name: str, verl: bool) -> Callable[..., Any]:
+    """The function of a file, as one of a sample and its reference if it was
+    written for verl. A `ValueError` says what is wrong."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    spec.loader.exec_module(module)
+    function: Callable[..., Any] | None = getattr(module, name, None)
+    if function is None:
+        raise ValueError(f"{path} has no function `{name}`")
+    return scorer(function) if verl else function
+
+
+class Workers(Executor):
+    """A pool of processes. After one has died, the next work gets a new pool."""
+
+    def __init__(self, path: str, name: str, verl: bool, count: int) -> None:
+        self._loads, self._count = (path, name, verl), count
+        self._pool = self._started()
+
+    def _started(self) -> ProcessPoolExecutor:
+        # A fork would not get the GPU, nor the threads, of a function's packages.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._count, context, initializer=_start, initargs=self._loads)
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        try:
+            return self._pool.submit(work, *arguments, **named)
+        except BrokenExecutor:
+            self._pool = self._started()
+            return self._pool.submit(work, *arguments, **named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def judge(body: bytes) -> Answer:
+    """Judges in a worker."""
+    assert _judge is not None
+    return _judge(body)
+
+
+_judge: Judge | None = None
+
+
+def _start(path: str, name: str, verl: bool) -> None:
+    global _judge
+    # The server ends its workers, after their last answers.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    _judge = Judge(load(path, name, verl))
+
+
+def _end_with_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    multiprocessing.connection.wait([server.sentinel])
+    os._exit(1)
