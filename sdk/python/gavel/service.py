@@ -43,7 +43,7 @@ def serve(
     threads: int = THREADS,
 ) -> None:
     """Serves a reward until the process gets SIGTERM or SIGINT; requests that
-    have arrived are answered. The arguments are those of `server`."""
+    have arrived are answered. The arguments are the same as for `server`."""
     _serve(server(score, host=host, port=port, api_key_env=api_key_env, threads=threads), score, host)
 
 
@@ -110,16 +110,15 @@ def _main() -> None:
         serve(score, host=given.host, port=given.port, api_key_env=given.api_key_env, threads=given.threads)
         return
     Judge(score)  # Says what is wrong with the function, before a worker does.
-    workers = Workers(path, name, given.verl, given.workers)
+    workers = Workers(path, name, given.verl)
     serving = _server(service_workers.judge, workers, given.workers, given.host, given.port, given.api_key_env)
     _serve(serving, score, given.host)
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError
-    return count
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
 
 
 if __name__ == "__main__":

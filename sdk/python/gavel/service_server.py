@@ -25,6 +25,8 @@ IDLE_SECONDS = 75.0  # between two requests
 READ_SECONDS = 60.0  # for a request, from its first byte to its last
 WRITE_SECONDS = 60.0  # for a client to read its answer
 LINGER_SECONDS = 2.0  # for a client to see why its request was not read
+# Turns of the event loop, until which a request that has arrived is being read.
+TURNS_TO_READ = 20
 
 
 def say(what: str) -> None:
@@ -51,8 +53,8 @@ class Server:
         self._listening.setblocking(False)
         self.server_port: int = self._listening.getsockname()[1]
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_ended = False
-        # Each connection, and whether a request of it is being answered.
+        self._is_ended = self._reads_no_more = False
+        # Each connection, and whether a request of it has begun to arrive and is not answered.
         self._connections: dict[asyncio.Task[None], bool] = {}
 
     def __enter__(self) -> Server:
@@ -93,7 +95,13 @@ class Server:
         for task in always:
             task.cancel()
         await asyncio.gather(*always, return_exceptions=True)
+        with contextlib.suppress(OSError):  # Until nobody waits to be accepted.
+            while True:
+                self._take(*self._listening.accept())
         self._listening.close()
+        for _ in range(TURNS_TO_READ):
+            await asyncio.sleep(0)
+        self._reads_no_more = True
         for task, is_busy in self._connections.items():
             if not is_busy:
                 task.cancel()
@@ -115,14 +123,18 @@ class Server:
                 continue  # The client had already left.
             except OSError as why:  # Such as too many open files.
                 if not is_full:
-                    say(f"connections have to wait: {why}; raise `ulimit -n`")
+                    say(f"connections have to wait: {why}; raise `ulimit -Hn`, which the server uses up to the end")
                 is_full = True
                 await asyncio.sleep(0.2)
                 continue
             is_full = False
-            task = asyncio.create_task(self._connected(connection, f"{address[0]}:{address[1]}"))
-            self._connections[task] = False
-            task.add_done_callback(self._connections.pop)
+            self._take(connection, address)
+
+    def _take(self, connection: socket.socket, address: Any) -> None:
+        connection.setblocking(False)
+        task = asyncio.create_task(self._connected(connection, f"{address[0]}:{address[1]}"))
+        self._connections[task] = False
+        task.add_done_callback(self._connections.pop)
 
     async def _connected(self, connection: socket.socket, peer: str) -> None:
         reader, writer = await asyncio.open_connection(sock=connection, limit=service_messages.LONGEST_HEAD)
@@ -146,6 +158,9 @@ class Server:
             first = b""
         if not first:
             return False
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[task] = True
         try:
             request = await asyncio.wait_for(service_messages.read(first, reader, writer), READ_SECONDS)
         except asyncio.TimeoutError:
@@ -153,13 +168,10 @@ class Server:
             return await self._refuse(late, reader, writer, peer)
         except Refused as why:
             return await self._refuse(why.answer, reader, writer, peer)
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections[task] = True
         answer = self._handle(request)
         if not isinstance(answer, Answer):
             async with self._turns:
-                # Nobody waits for work whose client has gone.
+                # Nobody waits for work whose client has gone. One that only sends no more looks the same.
                 if reader.at_eof():
                     say(f"{peer}: the client gave up before its turn; {self._at_once} requests are judged at once")
                     return False
@@ -167,7 +179,7 @@ class Server:
         stays = request.stays and not self._ending.is_set()
         sent = await self._send(answer, stays, writer, peer)
         self._connections[task] = False
-        return sent and stays and not self._ending.is_set()
+        return sent and stays and not self._reads_no_more
 
     async def _done(self, work: Callable[[], Answer]) -> Answer:
         try:

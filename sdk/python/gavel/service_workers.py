@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
@@ -38,26 +39,46 @@ def load(path: str, name: str, verl: bool) -> Callable[..., Any]:
 
 
 class Workers(Executor):
-    """A pool of processes. After one has died, the next work gets a new pool."""
+    """Processes, as many as do work at once. One that dies takes its own work
+    with it, and no other."""
 
-    def __init__(self, path: str, name: str, verl: bool, count: int) -> None:
-        self._loads, self._count = (path, name, verl), count
-        self._pool = self._started()
+    def __init__(self, path: str, name: str, verl: bool) -> None:
+        self._loads = path, name, verl
+        # Each is a pool of one process: a pool of several ends with the first that dies.
+        self._all: set[ProcessPoolExecutor] = set()
+        self._idle: deque[ProcessPoolExecutor] = deque()
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        worker = self._idle.pop() if self._idle else self._started()
+        try:
+            done = worker.submit(work, *arguments, **named)
+        except BrokenExecutor:  # It died while it was idle.
+            self._forget(worker)
+            worker = self._started()
+            done = worker.submit(work, *arguments, **named)
+        done.add_done_callback(lambda done: self._ended(worker, done))
+        return done
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        for worker in list(self._all):
+            worker.shutdown(wait, cancel_futures=cancel_futures)
 
     def _started(self) -> ProcessPoolExecutor:
         # A fork would not get the GPU, nor the threads, of a function's packages.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._count, context, initializer=_start, initargs=self._loads)
+        worker = ProcessPoolExecutor(1, context, initializer=_start, initargs=self._loads)
+        self._all.add(worker)
+        return worker
 
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        try:
-            return self._pool.submit(work, *arguments, **named)
-        except BrokenExecutor:
-            self._pool = self._started()
-            return self._pool.submit(work, *arguments, **named)
+    def _ended(self, worker: ProcessPoolExecutor, done: Future[Any]) -> None:
+        if not done.cancelled() and isinstance(done.exception(), BrokenExecutor):
+            self._forget(worker)
+        else:
+            self._idle.append(worker)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+    def _forget(self, worker: ProcessPoolExecutor) -> None:
+        self._all.discard(worker)
+        worker.shutdown(wait=False)
 
 
 def judge(body: bytes) -> Answer:

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -80,7 +81,9 @@ class Client:
 def running(server: service_server.Server) -> Iterator[io.StringIO]:
     """Runs a server; gives what it says."""
     thread = threading.Thread(target=server.serve_forever)
-    with contextlib.redirect_stderr(io.StringIO()) as said:
+    # Others on this machine may drop connections meanwhile.
+    no_counters = mock.patch.object(service_limits, "COUNTERS", Path("/missing"))
+    with no_counters, contextlib.redirect_stderr(io.StringIO()) as said:
         thread.start()
         try:
             yield said
@@ -108,6 +111,8 @@ class Connections(unittest.TestCase):
         queue = service_limits.QUEUE
         if not queue.exists() or int(queue.read_text()) < 1024:
             self.skipTest("the system's queue of connections is too short")
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2200:
+            self.skipTest("a process may not have a thousand connections")
         server = service.server(right)
         with contextlib.ExitStack() as stack:
             clients = [stack.enter_context(Client(server.server_port)) for _ in range(1024)]
@@ -122,6 +127,16 @@ class Connections(unittest.TestCase):
                 for number in range(1024)
             ],
         )
+
+    def test_what_has_arrived_is_answered_before_the_end(self) -> None:
+        server = service.server(right)
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(Client(server.server_port)) for _ in range(20)]
+            with running(server):
+                self.assertEqual(clients[0].ask(post("4")), (200, SCORED, "keep-alive"))
+                for client in clients:
+                    client.send(post("4"))
+            self.assertEqual([client.answer() for client in clients], [(200, SCORED, "close")] * 20)
 
     def test_a_connection_has_several_requests(self) -> None:
         with served(right) as (connect, _):
@@ -281,6 +296,35 @@ class Process(unittest.TestCase):
             self.assertEqual(client.ask(post("4")), (200, SCORED, "keep-alive"))
             process.terminate()
             self.assertEqual(process.wait(60), 0)
+
+
+    def test_a_worker_that_dies_takes_no_other_request_with_it(self) -> None:
+        code = (
+            "import os, signal, time\n"
+            "from pathlib import Path\n"
+            "def score(sample):\n"
+            "    if sample.response == 'die':\n"
+            "        os.kill(os.getpid(), signal.SIGKILL)\n"
+            "    if sample.response == 'wait':\n"
+            "        print('begun', flush=True)\n"
+            "        while not Path(__file__).with_name('go').exists():\n"
+            "            time.sleep(0.01)\n"
+            "    return 1.0\n"
+        )
+        with command(code, "--workers", "2") as (process, client), Client(client.socket.getpeername()[1]) as other:
+            client.send(post("wait"))
+            self.assertEqual(process.stdout.readline(), "begun\n")  # type: ignore[union-attr]
+            self.assertEqual(other.ask(post("die"))[0], 503)
+            self.assertEqual(other.ask(post("4")), (200, SCORED, "keep-alive"))
+            Path(process.args[3].rpartition(":")[0]).with_name("go").touch()  # type: ignore[index,union-attr]
+            self.assertEqual(client.answer(), (200, SCORED, "keep-alive"))
+
+    def test_a_number_of_workers_is_above_0(self) -> None:
+        for number in ("0", "-1", "two"):
+            arguments = [sys.executable, "-m", "gavel.service", f"{__file__}:right", f"--workers={number}"]
+            environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+            done = subprocess.run(arguments, env=environment, capture_output=True, text=True)
+            self.assertIn(f"argument --workers: {number!r} is no whole number above 0", done.stderr)
 
 
 class Limits(unittest.TestCase):
