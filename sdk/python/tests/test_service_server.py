@@ -129,13 +129,22 @@ class Connections(unittest.TestCase):
         )
 
     def test_what_has_arrived_is_answered_before_the_end(self) -> None:
-        server = service.server(right)
+        ended = threading.Event()
+
+        def waits(sample: Sample) -> float:
+            if sample.response == "wait":
+                ended.wait(60)
+            return 1.0
+
+        server = service.server(waits)
         with contextlib.ExitStack() as stack:
             clients = [stack.enter_context(Client(server.server_port)) for _ in range(20)]
             with running(server):
                 self.assertEqual(clients[0].ask(post("4")), (200, SCORED, "keep-alive"))
                 for client in clients:
-                    client.send(post("4"))
+                    client.send(post("wait"))
+                server.shutdown()
+                ended.set()
             self.assertEqual([client.answer() for client in clients], [(200, SCORED, "close")] * 20)
 
     def test_a_connection_has_several_requests(self) -> None:
@@ -227,7 +236,7 @@ class Connections(unittest.TestCase):
             with connect() as gone:
                 gone.send(post("gone"))
             # Answered after the server has seen the end of the other connection.
-            for _ in range(3):
+            for _ in range(20):
                 other.ask(GET)
             goes_on.set()
             self.assertEqual(first.answer(), (200, SCORED, "keep-alive"))
@@ -296,7 +305,6 @@ class Process(unittest.TestCase):
             self.assertEqual(client.ask(post("4")), (200, SCORED, "keep-alive"))
             process.terminate()
             self.assertEqual(process.wait(60), 0)
-
 
     def test_a_worker_that_dies_takes_no_other_request_with_it(self) -> None:
         code = (
