@@ -77,15 +77,18 @@ impl Call {
         Err(Failure::new(what).command(self.shown, last).why(output.status))
     }
 
-    /// Runs it and keeps both its outputs, all of which are shown if it fails.
-    pub fn quietly(mut self, what: &str) -> Result<()> {
-        let output = self.command.stdin(Stdio::null()).output().map_err(|error| self.not_started(what, &error))?;
+    /// Runs it and keeps both its outputs, all of which are shown if it fails. Returns its standard output.
+    pub fn quietly(mut self, what: &str) -> (String, Result<()>) {
+        let output = match self.command.stdin(Stdio::null()).output() {
+            Ok(output) => output,
+            Err(error) => return (String::new(), Err(self.not_started(what, &error))),
+        };
         if !output.status.success() {
             let mut stderr = std::io::stderr().lock();
             // Where the standard error is closed, the report below is lost too.
             let _ = stderr.write_all(&output.stdout).and_then(|()| stderr.write_all(&output.stderr));
         }
-        self.ended(what, output.status)
+        (String::from_utf8_lossy(&output.stdout).into_owned(), self.ended(what, output.status))
     }
 
     /// Runs it and parses its standard output as JSON, whatever its exit status. Its standard error goes to ours.

@@ -2,8 +2,10 @@
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
+use crate::test_programs::Report;
 use crate::ui::Seconds;
 use crate::{guests, python, setup, structure, test_programs, ui};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,10 +20,12 @@ pub fn run(root: &Path) -> Result<()> {
     let folders = [python::test_tools()?].into_iter().chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
 
+    let report = RefCell::new(Report::default());
     let host = || {
         // Property tests draw the same samples each time.
         let seed = OsStr::new("1");
-        test_programs::run(root, &[("LIBTORCH", libtorch.as_os_str()), ("PATH", &path), ("PROPTEST_RNG_SEED", seed)])
+        let variables = [("LIBTORCH", libtorch.as_os_str()), ("PATH", &path), ("PROPTEST_RNG_SEED", seed)];
+        test_programs::run(root, &variables, &mut report.borrow_mut())
     };
     let plugins = || {
         // Without optimisation: only their logic is tested, and their release profile takes minutes to link.
@@ -62,7 +66,7 @@ pub fn run(root: &Path) -> Result<()> {
         }
         results.push((name, result.is_ok(), begun.elapsed()));
     }
-    print!("{}", summary(&results));
+    print!("{}{}", summary(&results), report.into_inner());
     let failed = results.iter().filter(|(_, passed, _)| !passed).count();
     if failed == 0 {
         return Ok(());
