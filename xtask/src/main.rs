@@ -3,6 +3,7 @@
 
 mod attacks;
 mod cache;
+mod changed;
 mod command;
 mod demo;
 mod dist;
@@ -48,6 +49,9 @@ Commands:
   learning-judges   train the demo model on the exact answer, a reward model and a language model
                     behind a server that fails, and write docs/learning-judges.md
   test              set up, build everything, and run every test
+  test --changed [COMMIT]
+                    the same, but run only the tests that changes since COMMIT can have touched
+                    (by default the commit where this branch left main); .ci/run runs all
   rebuild           build the plugins in Rust again in another folder and another order,
                     and check that they are the same to the last byte
   structure         check which crate depends on which, and that no files import each
@@ -76,6 +80,7 @@ enum Task {
     Learning,
     LearningJudges,
     Test,
+    TestChanged { base: Option<String> },
     Rebuild,
     Structure,
     Dist,
@@ -119,6 +124,10 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["learning"] => Ok(Task::Learning),
         ["learning-judges"] => Ok(Task::LearningJudges),
         ["test"] => Ok(Task::Test),
+        ["test", "--changed"] => Ok(Task::TestChanged { base: None }),
+        ["test", "--changed", base] if !base.starts_with('-') => {
+            Ok(Task::TestChanged { base: Some((*base).to_owned()) })
+        }
         ["rebuild"] => Ok(Task::Rebuild),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
@@ -144,7 +153,8 @@ fn run(task: Task) -> Result<()> {
         Task::DemoRewardModel { seed } => demo::run_reward_model(&root, seed),
         Task::Learning => learning::run(&root),
         Task::LearningJudges => learning_judges::run(&root),
-        Task::Test => suite::run(&root),
+        Task::Test => suite::run(&root, None),
+        Task::TestChanged { base } => suite::run_changed(&root, base.as_deref()),
         Task::Rebuild => rebuild::check(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),

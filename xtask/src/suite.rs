@@ -1,8 +1,9 @@
 //! `cargo xtask test`: runs every test and prints a summary.
 
+use crate::changed::{self, Selected, Selection};
 use crate::command::Call;
 use crate::failure::{Failure, Result};
-use crate::test_programs::Report;
+use crate::test_programs::{Program, Report};
 use crate::ui::Seconds;
 use crate::{guests, python, setup, structure, test_programs, ui};
 use std::cell::RefCell;
@@ -10,22 +11,34 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Sets up, builds what the tests load, and runs all tests. If one part fails,
-/// the others still run.
-pub fn run(root: &Path) -> Result<()> {
-    let libtorch = setup::all(root)?;
-    guests::build(root)?;
-    // The tests make plugins in every language. These tools come before the machine's own.
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = [python::test_tools()?].into_iter().chain(std::env::split_paths(&path));
-    let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
+/// Runs the tests that changes since the commit `base` can have touched.
+pub fn run_changed(root: &Path, base: Option<&str>) -> Result<()> {
+    let selection = changed::select(root, base)?;
+    eprint!("{selection}");
+    match &selection {
+        Selection::Nothing => Ok(()),
+        Selection::Everything { .. } => run(root, None),
+        Selection::Some(selected) => run(root, Some(selected)),
+    }
+}
 
+/// Sets up, builds what the tests load, and runs all tests, or those that are selected. If one part fails,
+/// the others still run.
+pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
     let report = RefCell::new(Report::default());
     let host = || {
+        let libtorch = setup::all(root)?;
+        guests::build(root)?;
+        // The tests make plugins in every language. These tools come before the machine's own.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = [python::test_tools()?].into_iter().chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
         // Property tests draw the same samples each time.
         let seed = OsStr::new("1");
         let variables = [("LIBTORCH", libtorch.as_os_str()), ("PATH", &path), ("PROPTEST_RNG_SEED", seed)];
-        test_programs::run(root, &variables, &mut report.borrow_mut())
+        let wanted = selected.map(|selected| move |program: &Program| selected.has(root, program));
+        let wanted = wanted.as_ref().map(|wanted| wanted as &dyn Fn(&Program) -> bool);
+        test_programs::run(root, &variables, wanted, &mut report.borrow_mut())
     };
     let plugins = || {
         // Without optimisation: only their logic is tested, and their release profile takes minutes to link.
@@ -45,22 +58,22 @@ pub fn run(root: &Path) -> Result<()> {
     let crates = || structure::check_crates(root);
     let rooms = || structure::check_rooms(root);
     let circles = || structure::check_circles(root);
-    let parts: [(&str, &dyn Fn() -> Result<()>); 8] = [
-        ("crates depend only on those above them", &crates),
-        ("folders depend only on those above them", &rooms),
-        ("no circles of files", &circles),
-        ("host", &host),
-        ("plugins' own logic", &plugins),
-        ("Python SDK", &python),
-        ("JavaScript SDK", &js),
-        ("every test guest is used", &all_used),
+    let parts = [
+        part("crates depend only on those above them", true, &crates),
+        part("folders depend only on those above them", true, &rooms),
+        part("no circles of files", true, &circles),
+        part("host", selected.is_none_or(|selected| !selected.suites.is_empty()), &host),
+        part("plugins' own logic", selected.is_none_or(|selected| selected.plugins), &plugins),
+        part("Python SDK", selected.is_none(), &python),
+        part("JavaScript SDK", selected.is_none(), &js),
+        part("every test guest is used", true, &all_used),
     ];
 
     let mut results = Vec::new();
-    for (name, test) in parts {
+    for Part { name, run, .. } in parts.into_iter().filter(|part| part.wanted) {
         eprintln!("{}", ui::bold(&format!("test: {name}")));
         let begun = Instant::now();
-        let result = test();
+        let result = run();
         if let Err(failure) = &result {
             ui::report(failure);
         }
@@ -73,6 +86,17 @@ pub fn run(root: &Path) -> Result<()> {
     }
     Err(Failure::new(format!("{failed} of {} parts of the tests failed", results.len()))
         .hint("each failure's report is above, with the command that repeats only that part"))
+}
+
+/// A part of the tests.
+struct Part<'a> {
+    name: &'static str,
+    wanted: bool,
+    run: &'a dyn Fn() -> Result<()>,
+}
+
+fn part<'a>(name: &'static str, wanted: bool, run: &'a dyn Fn() -> Result<()>) -> Part<'a> {
+    Part { name, wanted, run }
 }
 
 fn summary(results: &[(&str, bool, Duration)]) -> String {

@@ -49,12 +49,14 @@ const FLAKY: &str = "target/flaky-tests.txt";
 
 /// A test program.
 #[derive(Debug, PartialEq)]
-struct Program {
+pub struct Program {
     /// Its package and its name there.
     title: String,
     executable: PathBuf,
     /// The folder of its package, where cargo runs it.
-    folder: PathBuf,
+    pub folder: PathBuf,
+    /// Its name among the package's tests; `None` for the tests in `src/`.
+    pub test: Option<String>,
 }
 
 /// What a run of the test programs found beside its failures.
@@ -66,16 +68,25 @@ pub struct Report {
     flaky: Vec<String>,
 }
 
-/// Builds and runs all tests of the workspace at `root`, each with these variables. If one fails, the others still run.
-/// A test that failed is run again once nothing runs beside it.
-pub fn run(root: &Path, variables: &[(&str, &OsStr)], report: &mut Report) -> Result<()> {
+/// Builds all tests of the workspace at `root`, and runs the programs that `wanted` chooses, each with these variables.
+/// If one fails, the others still run. A test that failed is run again once nothing runs beside it.
+pub fn run(
+    root: &Path,
+    variables: &[(&str, &OsStr)],
+    wanted: Option<&dyn Fn(&Program) -> bool>,
+    report: &mut Report,
+) -> Result<()> {
     let cargo = |arguments: &[&str]| {
         let call = Call::cargo([&["test", "--release", "--workspace"], arguments].concat()).within(root);
         variables.iter().fold(call, |call, (name, value)| call.env(name, value))
     };
+    // The whole workspace in any case: with fewer packages, dependencies have other features and are compiled again.
     let built = cargo(&["--no-run", "--message-format=json-render-diagnostics"])
         .answer("tests of the host could not be built")?;
-    let programs = slowest_first(programs(&built)?)?;
+    let mut programs = slowest_first(programs(&built)?)?;
+    if let Some(wanted) = wanted {
+        programs.retain(wanted);
+    }
     let (count, begun) = (programs.len(), Instant::now());
     let timeline = Timeline::begin(&root.join(TIMELINE))?;
     let failed = run_all(programs, variables, &timeline)?;
@@ -86,6 +97,7 @@ pub fn run(root: &Path, variables: &[(&str, &OsStr)], report: &mut Report) -> Re
         return Err(Failure::new(format!("{} of {count} test programs failed: {}", failed.len(), failed.join(", "))));
     }
     eprintln!("{count} test programs passed ({})", Seconds(begun.elapsed()));
+    // All of them, which takes seconds.
     cargo(&["--doc"]).show("examples in the host's documentation failed")
 }
 
@@ -207,8 +219,9 @@ fn programs(messages: &str) -> Result<VecDeque<Program>> {
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
         let (package, target) = (folder.file_name()?.to_string_lossy(), message["target"]["name"].as_str()?);
         let kind = message["target"]["kind"][0].as_str()?;
+        let test = (kind == "test").then(|| target.to_owned());
         let title = if kind == "test" { format!("{package}/{target}") } else { format!("{package} ({kind})") };
-        Some(Program { title, executable: executable.into(), folder: folder.into() })
+        Some(Program { title, executable: executable.into(), folder: folder.into(), test })
     };
     let programs: VecDeque<Program> = messages.lines().filter_map(program).collect();
     if programs.is_empty() {
@@ -249,14 +262,16 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         let found = programs(&messages.join("\n")).unwrap();
-        let found: Vec<_> =
-            found.iter().map(|program| (&*program.title, program.executable.to_str().unwrap())).collect();
-        assert_eq!(found, [("data/rows", "/g/target/rows"), ("data (lib)", "/g/target/lib")]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|program| (&*program.title, program.executable.to_str().unwrap(), program.test.as_deref()))
+            .collect();
+        assert_eq!(found, [("data/rows", "/g/target/rows", Some("rows")), ("data (lib)", "/g/target/lib", None)]);
         assert_eq!(programs("").unwrap_err().to_string(), "cargo named no test program");
     }
 
     fn program(title: &str, executable: PathBuf) -> Program {
-        Program { title: title.into(), executable, folder: "/".into() }
+        Program { title: title.into(), executable, folder: "/".into(), test: None }
     }
 
     #[test]
