@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod exceptions;
+mod npm;
 mod outside;
 mod project;
 
@@ -14,7 +15,6 @@ use project::{Project, lines, stderr};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
 
 const LANGUAGES: [&str; 6] = ["rust", "python", "js", "c", "ts", "cpp"];
 
@@ -49,13 +49,7 @@ fn scaffold(project: &Project, language: &str, kind: &str) {
     let said = run(project, &["plugin", "new", &name, "--lang", language, "--kind", kind]);
     assert!(said.contains(&format!("cd {name}")), "{said}");
     if ["js", "ts"].contains(&language) {
-        // One at a time: the second one finds what the first one downloaded.
-        static NPM: Mutex<()> = Mutex::new(());
-        let _turn = NPM.lock();
-        let arguments = ["install", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5"];
-        let installed = Command::new("npm").args(arguments).current_dir(project.path(&name)).output();
-        let installed = installed.expect("npm is needed: install Node.js");
-        assert!(installed.status.success(), "{}", stderr(&installed));
+        npm::install(project, &name);
     }
 }
 
