@@ -65,6 +65,7 @@ Every command can be interrupted and repeated. What is already installed is skip
 Environment:
   LIBTORCH          the folder of libtorch to use, instead of an installation
   XDG_CACHE_HOME    the folder below which, in gavel/, tools are installed (default: ~/.cache)
+  GAVEL_TEST_RUNNER a program that runs each test program of the host: .ci/under sets it
   NO_COLOR          print no colours
 
 Example:

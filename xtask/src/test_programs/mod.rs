@@ -47,6 +47,9 @@ const TIMELINE: &str = "target/test-timeline.txt";
 /// The flaky tests of a run, from the root, one a line: `.ci/run` ends with them.
 const FLAKY: &str = "target/flaky-tests.txt";
 
+/// The variable with a program that runs each test program, which is its first argument: `.ci/under` is one.
+const RUNNER: &str = "GAVEL_TEST_RUNNER";
+
 /// A test program.
 #[derive(Debug, PartialEq)]
 pub struct Program {
@@ -185,9 +188,17 @@ impl Program {
         Ok(passed)
     }
 
+    /// The command that runs it, through `runner` if there is one.
+    fn words<'a>(&'a self, runner: Option<&'a OsStr>, arguments: &'a [&'a str]) -> Vec<&'a OsStr> {
+        let program = runner.into_iter().chain([self.executable.as_os_str()]);
+        program.chain(arguments.iter().map(|argument| OsStr::new(*argument))).collect()
+    }
+
     fn call(&self, arguments: &[&str], variables: &[(&str, &OsStr)]) -> Call {
+        let runner = std::env::var_os(RUNNER);
+        let words = self.words(runner.as_deref(), arguments);
         // As cargo runs it, which sets this folder's variable too.
-        let call = Call::new(&self.executable, arguments).within(&self.folder);
+        let call = Call::new(words[0], &words[1..]).within(&self.folder);
         let call = call.env("CARGO_MANIFEST_DIR", &self.folder);
         variables.iter().fold(call, |call, (name, value)| call.env(name, value))
     }
@@ -272,6 +283,13 @@ mod tests {
 
     fn program(title: &str, executable: PathBuf) -> Program {
         Program { title: title.into(), executable, folder: "/".into(), test: None }
+    }
+
+    #[test]
+    fn a_runner_is_given_the_program_and_its_arguments() {
+        let program = program("p", "/g/p".into());
+        assert_eq!(program.words(None, &["--exact", "a b"]), ["/g/p", "--exact", "a b"]);
+        assert_eq!(program.words(Some(OsStr::new("run")), &["a"]), ["run", "/g/p", "a"]);
     }
 
     #[test]
