@@ -16,6 +16,15 @@ pub struct Call {
     shown: String,
 }
 
+/// How a command ended that [`Call::quietly`] ran.
+pub struct Quiet {
+    /// Its standard output.
+    pub printed: String,
+    /// Its exit code; `None` if a signal ended it or it was not started.
+    pub code: Option<i32>,
+    pub result: Result<()>,
+}
+
 impl Call {
     /// A call of `program`.
     pub fn new<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: impl IntoIterator<Item = A>) -> Self {
@@ -77,18 +86,25 @@ impl Call {
         Err(Failure::new(what).command(self.shown, last).why(output.status))
     }
 
-    /// Runs it and keeps both its outputs, all of which are shown if it fails. Returns its standard output.
-    pub fn quietly(mut self, what: &str) -> (String, Result<()>) {
+    /// Runs it and keeps both its outputs, all of which are shown if it fails.
+    pub fn quietly(mut self, what: &str) -> Quiet {
         let output = match self.command.stdin(Stdio::null()).output() {
             Ok(output) => output,
-            Err(error) => return (String::new(), Err(self.not_started(what, &error))),
+            Err(error) => {
+                let result = Err(self.not_started(what, &error));
+                return Quiet { printed: String::new(), code: None, result };
+            }
         };
         if !output.status.success() {
             let mut stderr = std::io::stderr().lock();
             // Where the standard error is closed, the report below is lost too.
             let _ = stderr.write_all(&output.stdout).and_then(|()| stderr.write_all(&output.stderr));
         }
-        (String::from_utf8_lossy(&output.stdout).into_owned(), self.ended(what, output.status))
+        Quiet {
+            printed: String::from_utf8_lossy(&output.stdout).into_owned(),
+            code: output.status.code(),
+            result: self.ended(what, output.status),
+        }
     }
 
     /// Runs it and parses its standard output as JSON, whatever its exit status. Its standard error goes to ours.

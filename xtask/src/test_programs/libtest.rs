@@ -1,9 +1,15 @@
 //! What a test program prints at its end.
 
-/// The tests that failed, by their names. `None` if the program did not end by reporting failed tests: it crashed, was
-/// killed, or has other output.
-pub fn failed_tests(output: &str) -> Option<Vec<String>> {
-    let (before, result) = output.rsplit_once("\ntest result: FAILED. ")?;
+/// The exit code of a program whose tests failed.
+const FAILED: i32 = 101;
+
+/// The tests that failed, by their names. `None` if the program did not end by reporting failed tests: it crashed, after
+/// the report too, was killed, or has other output.
+pub fn failed_tests(printed: &str, code: Option<i32>) -> Option<Vec<String>> {
+    if code != Some(FAILED) {
+        return None;
+    }
+    let (before, result) = printed.rsplit_once("\ntest result: FAILED. ")?;
     let count: usize = result.split_once(" passed; ")?.1.split_once(" failed; ")?.0.parse().ok()?;
     let (_, names) = before.rsplit_once("\nfailures:\n")?;
     let names: Vec<String> = names.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned).collect();
@@ -11,15 +17,15 @@ pub fn failed_tests(output: &str) -> Option<Vec<String>> {
 }
 
 /// Whether the program ran exactly one test, which passed.
-pub fn one_test_passed(output: &str) -> bool {
-    output.contains("\ntest result: ok. 1 passed; 0 failed; 0 ignored; ")
+pub fn one_test_passed(printed: &str) -> bool {
+    printed.contains("\ntest result: ok. 1 passed; 0 failed; 0 ignored; ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FAILED: &str = "
+    const REPORT: &str = "
 running 3 tests
 test a::one ... ok
 test a::two ... FAILED
@@ -40,15 +46,18 @@ test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn failed_tests_are_named() {
-        assert_eq!(failed_tests(FAILED).unwrap(), ["a::two", "three"]);
+        assert_eq!(failed_tests(REPORT, Some(FAILED)).unwrap(), ["a::two", "three"]);
     }
 
     #[test]
     fn without_a_whole_report_no_test_is_named() {
-        let crashed = FAILED.split_once("\nfailures:\n    ").unwrap().0;
-        assert_eq!(failed_tests(crashed), None);
-        assert_eq!(failed_tests(&FAILED.replace("2 failed", "3 failed")), None);
-        assert_eq!(failed_tests("\ntest result: ok. 3 passed; 0 failed; 0 ignored; "), None);
+        let crashed = REPORT.split_once("\nfailures:\n    ").unwrap().0;
+        assert_eq!(failed_tests(crashed, Some(FAILED)), None);
+        assert_eq!(failed_tests(&REPORT.replace("2 failed", "3 failed"), Some(FAILED)), None);
+        assert_eq!(failed_tests("\ntest result: ok. 3 passed; 0 failed; 0 ignored; ", Some(FAILED)), None);
+        // A signal, and another exit, after the report.
+        assert_eq!(failed_tests(REPORT, None), None);
+        assert_eq!(failed_tests(REPORT, Some(1)), None);
     }
 
     #[test]

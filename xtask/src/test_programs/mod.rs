@@ -199,7 +199,10 @@ mod tests {
 
     #[test]
     fn a_crash_is_not_run_again() {
-        assert_eq!(run_script("kill -ABRT $$"), (vec!["p".into()], vec![], 1));
+        let fails_and_crashes = fails(&["one"], PASS).replace("exit 101", "kill -ABRT $$");
+        for script in ["kill -ABRT $$", &fails_and_crashes] {
+            assert_eq!(run_script(script), (vec!["p".into()], vec![], 1), "{script}");
+        }
     }
 
     #[test]

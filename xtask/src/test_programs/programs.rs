@@ -49,14 +49,13 @@ impl Program {
         let begun = Instant::now();
         eprintln!("{} begins", self.title);
         timeline.event(&self.title, "begins")?;
-        let (output, ended) = self.call(&[], variables).quietly(&format!("the tests of {} failed", self.title));
-        let (time, what) = (begun.elapsed(), if ended.is_ok() { "passed" } else { "failed" });
+        let ended = self.call(&[], variables).quietly(&format!("the tests of {} failed", self.title));
+        let (time, what) = (begun.elapsed(), if ended.result.is_ok() { "passed" } else { "failed" });
         timeline.end(&self.title, what, time)?;
         eprintln!("{} {what} ({})", self.title, Seconds(time));
-        Ok(ended.err().map(|failure| {
-            ui::report(&failure);
-            libtest::failed_tests(&output).unwrap_or_default()
-        }))
+        let Err(failure) = ended.result else { return Ok(None) };
+        ui::report(&failure);
+        Ok(Some(libtest::failed_tests(&ended.printed, ended.code).unwrap_or_default()))
     }
 
     /// Whether a test passes that failed before.
@@ -64,11 +63,11 @@ impl Program {
         let title = format!("{} {test}", self.title);
         eprintln!("{title} runs again, alone");
         timeline.event(&title, "begins again")?;
-        let (output, ended) = self.call(&["--exact", test], variables).quietly(&format!("{title} failed again"));
-        if let Err(failure) = &ended {
+        let ended = self.call(&["--exact", test], variables).quietly(&format!("{title} failed again"));
+        if let Err(failure) = &ended.result {
             ui::report(failure);
         }
-        let passed = ended.is_ok() && libtest::one_test_passed(&output);
+        let passed = ended.result.is_ok() && libtest::one_test_passed(&ended.printed);
         timeline.event(&title, if passed { "passed" } else { "failed" })?;
         Ok(passed)
     }
