@@ -47,13 +47,18 @@ class Workers(Executor):
         # Each is a pool of one process: a pool of several ends with the first that dies.
         self._all: set[ProcessPoolExecutor] = set()
         self._idle: deque[ProcessPoolExecutor] = deque()
+        # Since Python 3.12, the thread of a pool that breaks has a lock while it says so, which `shutdown` and the end
+        # of the pool's last reference take. So a broken pool is kept until another thread drops it.
+        self._broken: deque[ProcessPoolExecutor] = deque()
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        while self._broken:
+            self._drop(self._broken.popleft())
         worker = self._idle.pop() if self._idle else self._started()
         try:
             done = worker.submit(work, *arguments, **named)
         except BrokenExecutor:  # It died while it was idle.
-            self._forget(worker)
+            self._drop(worker)
             worker = self._started()
             done = worker.submit(work, *arguments, **named)
         done.add_done_callback(lambda done: self._ended(worker, done))
@@ -72,11 +77,11 @@ class Workers(Executor):
 
     def _ended(self, worker: ProcessPoolExecutor, done: Future[Any]) -> None:
         if not done.cancelled() and isinstance(done.exception(), BrokenExecutor):
-            self._forget(worker)
+            self._broken.append(worker)
         else:
             self._idle.append(worker)
 
-    def _forget(self, worker: ProcessPoolExecutor) -> None:
+    def _drop(self, worker: ProcessPoolExecutor) -> None:
         self._all.discard(worker)
         worker.shutdown(wait=False)
 
