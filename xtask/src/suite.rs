@@ -16,7 +16,6 @@ pub fn run_changed(root: &Path, base: Option<&str>) -> Result<()> {
     let selection = changed::select(root, base)?;
     eprint!("{selection}");
     match &selection {
-        Selection::Nothing => Ok(()),
         Selection::Everything { .. } => run(root, None),
         Selection::Some(selected) => run(root, Some(selected)),
     }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Kinds of files whose text may name what a test reads.
-const KINDS: [&str; 4] = ["rs", "toml", "trycmd", "py"];
+const KINDS: [&str; 5] = ["rs", "toml", "trycmd", "py", "md"];
 
 /// Whether `text` has a path that ends with a component of `path`: the file itself, or a folder that holds it, whose
 /// content may be read.

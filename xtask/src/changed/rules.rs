@@ -18,13 +18,10 @@ const READ_BY_NAME: [&str; 8] =
     ["docs", "demo", "tests", "README.md", "CHANGELOG.md", ".ci", ".gitignore", "rustfmt.toml"];
 
 /// What every component is built with or by.
-const BUILD: [&str; 3] = ["sdk/rust", "sdk/project/src/rust_flags.rs", "xtask"];
+const BUILD: [&str; 3] = ["sdk/rust", "sdk/project", "xtask"];
 
 /// Selects tests for these files, whose paths are from `root`.
 pub fn select(root: &Path, packages: &Packages, files: &BTreeSet<PathBuf>) -> Result<Selection> {
-    if files.is_empty() {
-        return Ok(Selection::Nothing);
-    }
     let mut selected = Selected::default();
     for file in files {
         let known = match packages.of(file) {
@@ -80,9 +77,11 @@ impl Selected {
             let built = folder.rsplit('/').next().unwrap_or(folder);
             let named = |text: &str| mentions::component_is_named(text, built, &name);
             self.naming(root, packages, &named)?;
-            // Tests read the configurations of demos, which name plugins.
-            for demo in mentions::texts(root, "demo")?.into_iter().filter(|(_, text)| named(text)) {
-                self.naming(root, packages, &|text| mentions::path_is_named(text, &demo.0))?;
+            // Tests read the configurations of demos and pages, which name plugins.
+            for folder in ["demo", "docs"] {
+                for (file, _) in mentions::texts(root, folder)?.iter().filter(|(_, text)| named(text)) {
+                    self.naming(root, packages, &|text| mentions::path_is_named(text, file))?;
+                }
             }
             return Ok(true);
         }
@@ -141,6 +140,7 @@ mod tests {
             ("host/high/tests/two/attack.rs", "\"target/hostile\""),
             ("host/high/src/lib.rs", "\"../../demo/sums.toml\""),
             ("demo/sums.toml", "path = \"target/plugins/judge.wasm\""),
+            ("docs/page.md", "path = \"target/plugins/length.wasm\""),
         ];
         for (file, text) in sources {
             let path = root.path().join(file);
@@ -152,6 +152,7 @@ mod tests {
         selection.to_string().lines().map(|line| line.trim_start().to_owned()).collect()
     }
 
+    const NONE: &str = "changed: nothing that a test reads, so only the checks of the structure run";
     const SOME: &str = "changed: these tests run, and the checks of the structure:";
 
     #[test]
@@ -172,6 +173,7 @@ mod tests {
     fn a_component_selects_the_tests_that_load_it() {
         assert_eq!(selected(&["plugins/math/src/lib.rs"]), [SOME, "host/middle: one", "plugins"]);
         assert_eq!(selected(&["plugins/judge/plugin.toml"]), [SOME, "host/high: src", "plugins"]);
+        assert_eq!(selected(&["plugins/length/src/lib.rs"]), [SOME, "host/low: src", "plugins"]);
         assert_eq!(selected(&["tests/guests/trap/src/lib.rs"]), [SOME, "host/high: one"]);
         assert_eq!(selected(&["tests/hostile/recursion/expect.toml"]), [SOME, "host/high: two"]);
     }
@@ -180,7 +182,7 @@ mod tests {
     fn data_and_pages_select_the_tests_that_read_them() {
         assert_eq!(selected(&["docs/page.md"]), [SOME, "host/low: src"]);
         assert_eq!(selected(&["tests/parity/lora/a.json", "docs/other.md"]), [SOME, "host/low: one"]);
-        assert_eq!(selected(&["docs/other.md", "host/low/benches/fast.rs", "README.md"]), [SOME]);
+        assert_eq!(selected(&["docs/other.md", "host/low/benches/fast.rs", "README.md"]), [NONE]);
     }
 
     #[test]
@@ -192,11 +194,12 @@ mod tests {
             "plugins/Cargo.lock",
             "plugins/shared/a.rs",
             "sdk/rust/src/lib.rs",
+            "sdk/project/src/language/python/mod.rs",
             "xtask/src/guests.rs",
             "new/a",
         ] {
             assert_eq!(selected(&["docs/page.md", file]), [format!("changed: {file}, so every test runs")]);
         }
-        assert_eq!(selected(&[]), ["changed: nothing"]);
+        assert_eq!(selected(&[]), [NONE]);
     }
 }

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 /// The tests that a change can have touched.
 #[derive(Debug)]
 pub enum Selection {
-    /// No file changed.
-    Nothing,
     /// Every test, because of this file.
     Everything { because: String },
     /// Some tests.
@@ -50,8 +48,10 @@ impl Selected {
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nothing => writeln!(f, "changed: nothing"),
             Self::Everything { because } => writeln!(f, "changed: {because}, so every test runs"),
+            Self::Some(Selected { suites, plugins: false }) if suites.is_empty() => {
+                writeln!(f, "changed: nothing that a test reads, so only the checks of the structure run")
+            }
             Self::Some(Selected { suites, plugins }) => {
                 writeln!(f, "changed: these tests run, and the checks of the structure:")?;
                 for (folder, suites) in suites {
