@@ -53,6 +53,12 @@ impl Call {
         call
     }
 
+    /// A call of git, which finds its repository by its folder: hooks and `git rebase --exec` set another one.
+    pub fn git<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Self {
+        let names = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"];
+        names.into_iter().fold(Self::new("git", arguments), Self::without_env)
+    }
+
     /// Runs it in `folder`.
     pub fn within(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);

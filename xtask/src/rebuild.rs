@@ -49,7 +49,7 @@ fn differing(copy: &Path, names: &BTreeSet<String>, built: &Path) -> Result<Vec<
 /// Copies the files of the plugins and of the SDK that git knows or does not ignore.
 fn copy_sources(root: &Path, copy: &Path) -> Result<()> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "plugins", "sdk/rust"];
-    let files = Call::new("git", arguments).within(root).read("cannot list the sources of the plugins")?;
+    let files = Call::git(arguments).within(root).read("cannot list the sources of the plugins")?;
     for file in files.lines() {
         let (from, to) = (root.join(file), copy.join(file));
         let folder = to.parent().unwrap_or(copy);

@@ -11,7 +11,7 @@ const MAIN: [&str; 2] = ["main", "origin/main"];
 /// The files that differ between the working tree and the commit where this branch left `base`: committed or not, also
 /// files that were removed. Paths are from the root.
 pub fn changed(root: &Path, base: Option<&str>) -> Result<BTreeSet<PathBuf>> {
-    let git = |arguments: &[&str], what: &str| Call::new("git", arguments).within(root).read(what);
+    let git = |arguments: &[&str], what: &str| Call::git(arguments).within(root).read(what);
     let fork = |base: &str| {
         git(&["merge-base", base, "HEAD"], &format!("cannot find where this branch left `{base}`"))
             .map_err(|failure| failure.hint("name a commit or branch: cargo xtask test --changed COMMIT"))
@@ -46,7 +46,7 @@ mod tests {
         let root = folder.path();
         let git = |arguments: &[&str]| {
             let options = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"];
-            Call::new("git", [&options, arguments].concat()).within(root).read("git failed").unwrap()
+            Call::git([&options, arguments].concat()).within(root).read("git failed").unwrap()
         };
         let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
         git(&["init"]);
