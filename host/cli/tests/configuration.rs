@@ -41,8 +41,10 @@ fn a_setting_names_a_reward() {
         ("rewards.letter.weight=1", "\nhint: did you mean `reward`?\n"),
         ("train.learning_rte=1", "unknown field `learning_rte`, expected one of "),
         ("train.learning_rte=1", "\nhint: did you mean `learning_rate`?\n"),
-        ("train.lr=1", "\nhint: the name here is train.learning_rate\n"),
-        ("rollout.n=8", "\nhint: the name here is rollout.group_size\n"),
+        ("train.lr=1", "\nhint: the name here is `train.learning_rate`\n"),
+        ("rollout.n=8", "\nhint: the name here is `rollout.group_size`\n"),
+        ("train.seed=1", "\nhint: the name here is `seed`, above the first table\n"),
+        ("critic.optim.lr=1", "\nhint: the name here is `train.critic.learning_rate`\n"),
         ("reward.letter.path.x=1", "reward.letter.path is a value, not a table"),
     ] {
         let error = refused(&project, "train.toml", &[setting]);

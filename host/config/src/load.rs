@@ -35,7 +35,7 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
         let what = Shown(expected(error.into_inner().message())).to_string();
         let is_unknown =
             shown.rsplit('.').next().is_some_and(|last| what.starts_with(&format!("unknown field `{last}`")));
-        let what = format!("{what}{}", unknown_key::hint(&what));
+        let what = format!("{what}{}", unknown_key::hint(&what, &key, &file.table));
         // A setting is also at fault for values inside its own, and for the unknown table that it is in.
         let is_at_fault = |setting: &&String| {
             let name = setting.split_once('=').map_or("", |(name, _)| name);
