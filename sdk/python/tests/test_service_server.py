@@ -17,11 +17,12 @@ import tempfile
 import threading
 import unittest
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from gavel import Sample, service, service_limits, service_messages, service_server
+from gavel import Sample, service, service_limits, service_messages, service_server, service_workers
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 SCORED = {"verdicts": [{"score": 1.0, "metrics": {}}]}
@@ -326,6 +327,27 @@ class Process(unittest.TestCase):
             self.assertEqual(other.ask(post("4")), (200, SCORED, "keep-alive"))
             Path(process.args[3].rpartition(":")[0]).with_name("go").touch()  # type: ignore[index,union-attr]
             self.assertEqual(client.answer(), (200, SCORED, "keep-alive"))
+
+    def test_a_pool_that_breaks_is_not_shut_down_in_its_own_thread(self) -> None:
+        # Since Python 3.12, that thread has a lock then, which `shutdown` waits for.
+        ended: list[threading.Thread] = []
+
+        class Pool(ProcessPoolExecutor):
+            def shutdown(self, *arguments: Any, **named: Any) -> None:
+                ended.append(threading.current_thread())
+                super().shutdown(*arguments, **named)
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "rewards.py")
+            file.write_text("import os\ndef score(sample):\n    os._exit(3)\n")
+            with mock.patch.object(service_workers, "ProcessPoolExecutor", Pool):
+                workers = service_workers.Workers(str(file), "score", False)
+                for _ in range(2):
+                    with self.assertRaises(BrokenExecutor):
+                        workers.submit(service_workers.judge, post("4").partition(b"\r\n\r\n")[2]).result(60)
+                workers.shutdown()
+        self.assertGreaterEqual(len(ended), 2)
+        self.assertEqual(set(ended), {threading.current_thread()})
 
     def test_a_number_of_workers_is_above_0(self) -> None:
         for number in ("0", "-1", "two"):
