@@ -50,7 +50,8 @@ fn foreign_hints(key: &str, table: &Table) -> String {
     }
     let lines = hints.iter().take(MOST_HINTS).map(|(leaf, hint)| format!("\nhint: {}: {hint}", Shown(leaf)));
     let left_out = hints.len().saturating_sub(MOST_HINTS);
-    let rest = (left_out > 0).then(|| format!("\nhint: {left_out} more keys are in docs/coming-from.md"));
+    let rest = (left_out > 0)
+        .then(|| format!("\nhint: for {left_out} more keys, see the list of hints that docs/coming-from.md names"));
     lines.chain(rest).collect()
 }
 
@@ -187,7 +188,10 @@ mod tests {
         let config: String = keys.split(' ').map(|key| format!("trainer.{key} = 1\n")).collect();
         let hints = of("trainer", &config);
         assert_eq!(hints.lines().count(), 1 + MOST_HINTS + 1, "{hints}");
-        assert!(hints.ends_with("\nhint: 2 more keys are in docs/coming-from.md"), "{hints}");
+        assert!(
+            hints.ends_with("\nhint: for 2 more keys, see the list of hints that docs/coming-from.md names"),
+            "{hints}"
+        );
     }
 
     #[test]
