@@ -109,6 +109,9 @@ pub struct DataTable {
     /// The names of Gavel's columns in the datasets.
     #[serde(default, skip_serializing_if = "ColumnNames::is_empty")]
     pub columns: ColumnNames,
+    /// Whether each epoch draws the rows of `train` in another order, which follows from the seed; yes by default.
+    #[serde(default = "yes")]
+    pub shuffle: bool,
     /// The longest prompt, in tokens; by default what the model has room for beside a response.
     pub max_prompt_tokens: Option<usize>,
     /// What to do with a longer prompt; `error` by default.
@@ -120,6 +123,10 @@ pub struct DataTable {
     /// Answers to each row in validation; 1 by default. One answer is greedy, several are sampled as in training.
     #[serde(default = "one_sample", skip_serializing_if = "is_one_sample")]
     pub validation_samples: usize,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one_sample() -> usize {

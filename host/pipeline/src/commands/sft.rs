@@ -37,7 +37,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     if enough(run.recorder.state().last_accuracy) {
         return run.summary();
     }
-    let mut stream = TaskStream::new(config.seed, &shares);
+    let mut stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
     let mut is_stopped = false;
     for step in run.steps() {
         let start = Instant::now();

@@ -71,7 +71,7 @@ pub(super) fn run<T: PairMethod>(
         let Policy { model, text } = policy;
         let mut run = PairRun { config, ranks, pairs, model, text, reference, trainer, recorder };
         run.begin()?;
-        let mut stream = TaskStream::new(config.seed, &run.pairs.train.shares);
+        let mut stream = TaskStream::new(config.seed, config.data.shuffle, &run.pairs.train.shares);
         let mut is_stopped = false;
         for step in run.recorder.state().step + 1..=learning.steps {
             let is_checkpoint_due = run.step(step, &mut stream, learning_rate.at(step - 1))?;

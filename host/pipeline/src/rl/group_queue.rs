@@ -11,7 +11,7 @@ pub(crate) use share::GroupShare;
 
 use crate::error::Result;
 use crate::rl::ledger::Cause;
-use crate::rows::{Drawable, Numbering, Prompt, Seeds, TaskStream};
+use crate::rows::{Numbering, Prompt, Seeds, TaskStream};
 use crate::run::Control;
 use crate::samples::{DrawnGroup, Rollout, SampleKey, SamplesInFlight};
 use gavel_agent::PolicyWaits;
@@ -49,14 +49,13 @@ pub(crate) struct GroupQueue {
 impl GroupQueue {
     pub(crate) fn new(
         rollout: Rollout,
-        prompts: Drawable<Prompt>,
+        prompts: Vec<Prompt>,
+        stream: TaskStream,
         numbering: Numbering,
         schedule: &ScheduleTable,
         share: GroupShare,
         control: Control,
     ) -> Self {
-        let Drawable { rows: prompts, shares } = prompts;
-        let stream = TaskStream::new(numbering.seed, &shares);
         Self {
             rollout,
             prompts,

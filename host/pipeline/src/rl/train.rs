@@ -12,7 +12,7 @@ use crate::rl::pace::Pace;
 use crate::rl::step::{RlRun, StepReport};
 use crate::rl::teacher::Teacher;
 use crate::rl::unlearned::{StepLearning, UnlearnedSteps};
-use crate::rows::Numbering;
+use crate::rows::{Drawable, Numbering, TaskStream};
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, over_budget, try_rewards};
 use gavel_config::{Config, RlTable};
 use gavel_runs::Metrics;
@@ -58,7 +58,10 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         cache,
     };
     let mut run = Run::open(config, setup, shape, found, ranks)?;
-    let mut groups = GroupQueue::new(run.rollout.clone(), prompts, numbering, &config.schedule, share, control.clone());
+    let Drawable { rows, shares } = prompts;
+    let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
+    let rollout = run.rollout.clone();
+    let mut groups = GroupQueue::new(rollout, rows, stream, numbering, &config.schedule, share, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
         groups.meanwhile(run.begin()).await?;

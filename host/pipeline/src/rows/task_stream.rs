@@ -4,7 +4,7 @@ use crate::rows::mixture::{Mixture, Share};
 use gavel_data::seed::{Purpose, derive, derive_retry, permutation};
 
 /// The rows of datasets as a run draws them. Datasets share the draws by their weights. Each dataset has its own
-/// epochs, and gives each of its rows once an epoch, in the epoch's order.
+/// epochs, and gives each of its rows once an epoch, in the epoch's order or in its own.
 pub(crate) struct TaskStream {
     mixture: Mixture,
     datasets: Vec<Epochs>,
@@ -13,6 +13,7 @@ pub(crate) struct TaskStream {
 /// The rows of a dataset, epoch after epoch.
 struct Epochs {
     seed: u64,
+    shuffle: bool,
     /// The number of the dataset.
     dataset: u64,
     /// The number of its first row among the rows of all datasets.
@@ -23,11 +24,11 @@ struct Epochs {
 }
 
 impl TaskStream {
-    /// The stream of datasets whose rows follow each other.
-    pub(crate) fn new(seed: u64, shares: &[Share]) -> Self {
+    /// The stream of datasets whose rows follow each other. Without `shuffle`, each epoch has the order of the files.
+    pub(crate) fn new(seed: u64, shuffle: bool, shares: &[Share]) -> Self {
         let mut first = 0;
         let datasets = (0..).zip(shares).map(|(dataset, share)| {
-            let epochs = Epochs { seed, dataset, first, rows: share.rows, order: None };
+            let epochs = Epochs { seed, shuffle, dataset, first, rows: share.rows, order: None };
             first += share.rows;
             epochs
         });
@@ -44,6 +45,10 @@ impl TaskStream {
 impl Epochs {
     /// The row of draw `draw` from this dataset.
     fn row(&mut self, draw: u64) -> usize {
+        let place = (draw % self.rows as u64) as usize;
+        if !self.shuffle {
+            return self.first + place;
+        }
         let epoch = draw / self.rows as u64;
         let order = match &mut self.order {
             Some((current, order)) if *current == epoch => order,
@@ -52,7 +57,7 @@ impl Epochs {
                 &mut other.insert((epoch, order)).1
             }
         };
-        self.first + order[(draw % self.rows as u64) as usize]
+        self.first + order[place]
     }
 }
 
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn every_row_comes_once_an_epoch() {
         let rows = [Share { rows: 10, weight: 1.0 }];
-        let mut stream = TaskStream::new(7, &rows);
+        let mut stream = TaskStream::new(7, true, &rows);
         let mut seen: Vec<usize> = (0..30).map(|ordinal| stream.row(ordinal)).collect();
         assert_ne!(seen[..10], seen[10..20]);
         for epoch in 0..3 {
@@ -137,7 +142,7 @@ mod tests {
             assert_eq!(seen[epoch * 10..][..10], order, "the order that one dataset always had");
         }
         // Resuming gives the same.
-        assert_eq!(TaskStream::new(7, &rows).row(25), seen[25]);
+        assert_eq!(TaskStream::new(7, true, &rows).row(25), seen[25]);
         for epoch in seen.chunks_mut(10) {
             epoch.sort_unstable();
             assert_eq!(epoch, (0..10).collect::<Vec<_>>());
@@ -147,7 +152,7 @@ mod tests {
     #[test]
     fn datasets_share_the_draws_and_each_has_epochs_of_its_own() {
         let shares = [Share { rows: 4, weight: 3.0 }, Share { rows: 20, weight: 1.0 }];
-        let mut stream = TaskStream::new(7, &shares);
+        let mut stream = TaskStream::new(7, true, &shares);
         let seen: Vec<usize> = (0..160).map(|ordinal| stream.row(ordinal)).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) = seen.iter().partition(|row| **row < 4);
         assert!((118..=122).contains(&small.len()), "{}", small.len());
@@ -158,7 +163,20 @@ mod tests {
         }
         large[..20].sort_unstable();
         assert_eq!(large[..20], (4..24).collect::<Vec<_>>());
-        assert_eq!(TaskStream::new(7, &shares).row(99), seen[99]);
+        assert_eq!(TaskStream::new(7, true, &shares).row(99), seen[99]);
+    }
+
+    #[test]
+    fn without_shuffling_each_dataset_is_read_from_its_first_row_to_its_last() {
+        let shares = [Share { rows: 4, weight: 1.0 }, Share { rows: 3, weight: 1.0 }];
+        let mut stream = TaskStream::new(7, false, &shares);
+        let seen: Vec<usize> = (0..40).map(|ordinal| stream.row(ordinal)).collect();
+        let (first, second): (Vec<usize>, Vec<usize>) = seen.iter().partition(|row| **row < 4);
+        let in_order = |rows: &[usize], of: &[usize]| rows.iter().eq(of.iter().cycle().take(rows.len()));
+        assert!(in_order(&first, &[0, 1, 2, 3]) && in_order(&second, &[4, 5, 6]), "{seen:?}");
+        let one = [Share { rows: 3, weight: 1.0 }];
+        let mut stream = TaskStream::new(7, false, &one);
+        assert_eq!([0, 1, 2, 3, 7].map(|ordinal| stream.row(ordinal)), [0, 1, 2, 0, 1]);
     }
 
     #[test]
