@@ -45,12 +45,12 @@ fn a_killed_run_resumes_to_the_same_end() {
 fn a_run_is_not_resumed_with_another_configuration() {
     let project = Project::new();
     project.succeed(&["train", "-c", "train.toml"]);
-    let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "train.learning_rate=0.5"]);
+    let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "rollout.temperature=0.5"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("another configuration, in train.learning_rate"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("another configuration, in rollout.temperature"), "{}", stderr(&output));
     let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "log.name=none"]);
     assert!(stderr(&output).contains("there is no run runs/none to resume"), "{}", stderr(&output));
-    // A run may be resumed with more steps and another batch size.
+    // A run may be resumed with more steps and another batch size, and with another learning rate that is set.
     project.succeed(&[
         "train",
         "-c",
@@ -60,8 +60,18 @@ fn a_run_is_not_resumed_with_another_configuration() {
         "train.steps=8",
         "--set",
         "rollout.max_batch=4",
+        "--set",
+        "train.learning_rate=5e-4",
+        "--set",
+        "checkpoint.keep_last=3",
     ]);
-    assert_eq!(project.metrics("runs/run").len(), 9);
+    let metrics = project.metrics("runs/run");
+    assert_eq!(metrics.len(), 9);
+    let rates: Vec<f64> = metrics[6..].iter().map(|step| step["learning_rate"].as_f64().unwrap()).collect();
+    assert_eq!(rates, [1e-3, 5e-4, 5e-4]);
+    let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=9"]);
+    let error = stderr(&output);
+    assert!(error.contains("another configuration, in checkpoint.keep_last, train.learning_rate"), "{error}");
 }
 
 #[test]

@@ -46,7 +46,6 @@ pub use reward_model::RewardModelSource;
 pub use reward_model::RewardModelTable;
 pub use reward_steps::{EachStep, StepsScoreName, StepsTable};
 pub use run_config::Config;
-pub use run_config::MAY_DIFFER;
 pub use schedule::ScheduleTable;
 pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{FilterGroups, OnOutcome, RlTable, SftTable, Turns};

@@ -59,6 +59,7 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
             }
         }
     })?;
+    config.set_keys = settings.iter().filter_map(|setting| Some(setting.split_once('=')?.0.to_owned())).collect();
     config.complete();
     config.validate()?;
     config.find_on_hub()?;

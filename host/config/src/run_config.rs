@@ -14,6 +14,7 @@ use crate::train_table::TrainTable;
 use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Grants, LimitsTable};
 use gavel_policy::Dtype;
+use gavel_runs::is_within;
 use gavel_scoring::ExecTable;
 use gavel_scoring::chat::ChatEndpoint;
 use serde::de::DeserializeOwned;
@@ -79,11 +80,14 @@ pub struct Config<T> {
     /// How much of the machine libtorch and plugins get.
     #[serde(default)]
     pub resources: ResourcesTable,
+    /// The keys that `--set` changed.
+    #[serde(skip)]
+    pub set_keys: Vec<String>,
 }
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-pub const MAY_DIFFER: [&str; 17] = [
+const MAY_DIFFER: [&str; 17] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -102,6 +106,29 @@ pub const MAY_DIFFER: [&str; 17] = [
     "reward_model.*.ranks",
     "resources",
 ];
+
+/// The keys that `--set` may change when a run is resumed: what was learned and recorded so far stays right. A file that
+/// was edited may belong to another run, so it does not change them.
+const MAY_BE_SET: [&str; 10] = [
+    "train.learning_rate",
+    "train.warmup_steps",
+    "train.schedule",
+    "train.min_lr_ratio",
+    "train.critic.learning_rate",
+    "train.critic.warmup_steps",
+    "train.validate_every",
+    "train.max_failure_rate",
+    "train.stop_accuracy",
+    "checkpoint",
+];
+
+impl<T> Config<T> {
+    /// The keys, and the tables with all in them, that may differ from a run that is resumed.
+    pub fn may_differ(&self) -> Vec<&str> {
+        let may_be_set = |key: &&String| MAY_BE_SET.iter().any(|free| is_within(key, free));
+        MAY_DIFFER.into_iter().chain(self.set_keys.iter().filter(may_be_set).map(String::as_str)).collect()
+    }
+}
 
 impl<T: Serialize> Config<T> {
     /// The configuration with every default, as TOML.

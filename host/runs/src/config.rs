@@ -48,7 +48,7 @@ fn parse(path: &Path, text: &str) -> Result<Table> {
 }
 
 /// Whether a key is `table` itself or in it. In `table`, `*` is the name of any table.
-fn is_within(key: &str, table: &str) -> bool {
+pub fn is_within(key: &str, table: &str) -> bool {
     if let Some((first, last)) = table.split_once("*") {
         return key.strip_prefix(first).is_some_and(|rest| rest.ends_with(last));
     }

@@ -46,7 +46,7 @@ mod tasks;
 mod tensorboard;
 
 pub use checkpoints::{Checkpoints, Retention, Spent, State, check_weights};
-pub use config::read_config;
+pub use config::{is_within, read_config};
 pub use config_file::{ConfigFile, ConfigFileError};
 pub use damage::DamagedLine;
 pub use error::RunError;

@@ -5,7 +5,7 @@ use crate::ranks::{Ranks, check_configuration, check_plugins};
 use crate::run::recorder::Recorder;
 use crate::run::setup::Setup;
 use crate::run::start::Start;
-use gavel_config::{Config, MAY_DIFFER, TrainTable};
+use gavel_config::{Config, TrainTable};
 use gavel_plugin::Tape;
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
 use gavel_scoring::recording::{Grouping, KeptComponents, PluginSet, RecordingError, keep_plugin_set};
@@ -53,7 +53,7 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     check_configuration(ranks, &config.resolved()?)?;
     let find = |from, allow_changed_plugins| {
         let table = config.log.folder();
-        let folder = RunFolder::resume(&table, &config.resolved()?, &MAY_DIFFER, Config::<T>::with_defaults)?;
+        let folder = RunFolder::resume(&table, &config.resolved()?, &config.may_differ(), Config::<T>::with_defaults)?;
         let checkpoint = folder.checkpoints().find(from)?;
         Ok::<_, PipelineError>(Found { folder, checkpoint, allow_changed_plugins })
     };
