@@ -79,6 +79,9 @@ train_table! {
         pub prompts_per_step: usize,
         /// Prompts in each optimiser step; must divide `prompts_per_step`, which is the default.
         pub mini_batch_prompts: Option<usize>,
+        /// How often a step learns from its mini-batches, one pass over all of them after another; 1 by default.
+        #[serde(default = "one")]
+        pub ppo_epochs: usize,
         /// The loss; PPO's clipped surrogate by default.
         #[serde(default)]
         pub loss: LossConfig,
@@ -123,6 +126,10 @@ pub(super) fn micro_batch() -> usize {
 
 pub(super) fn ten() -> u64 {
     10
+}
+
+fn one() -> usize {
+    1
 }
 
 fn three() -> u64 {
@@ -258,6 +265,7 @@ impl TrainTable for RlTable {
             let must = format!("a divisor of prompts_per_step ({})", self.prompts_per_step);
             return Err(ConfigError::value("train.mini_batch_prompts", &must, self.mini_batch()));
         }
+        at_least_one("train.ppo_epochs", self.ppo_epochs)?;
         if let Some(filter) = &self.filter_groups {
             at_least_one("train.filter_groups.max_num_gen_batches", filter.max_num_gen_batches)?;
         }

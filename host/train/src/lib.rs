@@ -34,7 +34,7 @@ pub use advantage::{
     Advantage, AdvantageConfig, Estimator, RewardPart, RewardStatistics, Scale, ScoredGroup, ScoredSample,
     ScoredTrajectory,
 };
-pub use batch::{LongestRows, PaddedBatch, shares};
+pub use batch::{LongestRows, PaddedBatch, passes, shares};
 pub use config::ConfigError;
 pub use critic::{ValueLossConfig, explained_variance};
 pub use error::{StateError, TrainError};

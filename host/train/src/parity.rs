@@ -1,13 +1,18 @@
-//! Losses, KL estimators and advantages against verl's, on the fixtures of `tests/parity/algorithms.py`.
+//! Losses, KL estimators and advantages against verl's, on the fixtures of `tests/parity/algorithms.py`, and the updates
+//! of a step, on the fixture of `tests/parity/epochs.py`.
 
 use crate::loss::{LearnedToken, Tokens};
+use crate::testing::policy_update;
 use crate::{
-    AdvantageConfig, Aggregation, Estimator, KlEstimator, LossConfig, PolicyLoss, RewardPart, RewardStatistics,
-    SampleId, ScoredGroup, ScoredSample, ScoredTrajectory, ValueLossConfig,
+    AdvantageConfig, Aggregation, Estimator, Experience, KlEstimator, LossConfig, OptimizerConfig, PolicyLoss, PpoClip,
+    RewardPart, RewardStatistics, SampleId, ScoredGroup, ScoredSample, ScoredTrajectory, Trainer, ValueLossConfig,
+    passes,
 };
+use gavel_policy::{Device, Model};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::path::Path;
 use tch::{Kind, Tensor};
 
 /// How far a number may be from verl's, relative to the largest of its case.
@@ -257,5 +262,65 @@ fn the_loss_of_a_critic_is_verls() {
         ] {
             assert_close(&format!("{name}, case {case}"), &found, fixtures.case(name, case));
         }
+    }
+}
+
+/// A row of `epochs.json`.
+#[derive(Deserialize)]
+struct StepRow {
+    prompt: Vec<u32>,
+    response: Vec<u32>,
+    logprobs: Vec<f32>,
+    advantage: f64,
+}
+
+/// `epochs.json`.
+#[derive(Deserialize)]
+struct StepOfEpochs {
+    epochs: usize,
+    mini_batch: usize,
+    lr: f64,
+    betas: [f64; 2],
+    eps: f64,
+    weight_decay: f64,
+    max_grad_norm: f64,
+    rows: Vec<StepRow>,
+    /// The numbers of each update by name.
+    updates: Vec<HashMap<String, f64>>,
+    /// The 2-norm of each parameter after the last update.
+    norms: HashMap<String, f64>,
+}
+
+#[test]
+fn the_updates_of_a_step_of_several_epochs_are_verls() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity");
+    let step: StepOfEpochs = serde_json::from_slice(&std::fs::read(folder.join("epochs.json")).unwrap()).unwrap();
+    let model = Model::load(&folder.join("models/qwen2"), Kind::Double, Device::Cpu).unwrap();
+    let experience = |(index, row): (usize, &StepRow)| Experience {
+        sample: SampleId { group: 0, index, trajectory: 0 },
+        prompt: row.prompt.clone(),
+        response: row.response.clone(),
+        loss_mask: vec![true; row.response.len()],
+        logprobs: row.logprobs.clone(),
+        advantages: vec![row.advantage as f32; row.response.len()],
+        ..Default::default()
+    };
+    let rows: Vec<Experience> = step.rows.iter().enumerate().map(experience).collect();
+    let mini_batches: Vec<Vec<Experience>> = rows.chunks(step.mini_batch).map(<[_]>::to_vec).collect();
+    let StepOfEpochs { betas, eps, weight_decay, max_grad_norm, .. } = step;
+    let mut trainer = Trainer::new(&model, OptimizerConfig { betas, eps, weight_decay, max_grad_norm }, 1000).unwrap();
+    let loss = LossConfig { policy: PolicyLoss::PpoClip(PpoClip::new(0.2, 0.2)), ..LossConfig::default() };
+    let mut updates = step.updates.iter().enumerate();
+    for mini_batch in passes(&mini_batches, step.epochs) {
+        let stats = trainer.update(policy_update(&model, None, mini_batch, &loss, 1.0, step.lr)).unwrap();
+        let (number, expected) = updates.next().unwrap();
+        for (name, expected) in expected {
+            let found = stats.statistics.get(name).unwrap();
+            assert_close(&format!("update {number}, {name}"), &[found], &[*expected]);
+        }
+    }
+    assert!(updates.next().is_none());
+    for (name, parameter) in model.parameters() {
+        assert_close(&name, &[parameter.norm().double_value(&[])], &[step.norms[&name]]);
     }
 }

@@ -20,7 +20,7 @@ use crate::samples::DrawnGroup;
 use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
 use gavel_runs::Metrics;
-use gavel_train::{Experience, Staleness, UpdateStats, explained_variance};
+use gavel_train::{Experience, Staleness, UpdateStats, explained_variance, passes};
 use std::time::Instant;
 
 /// A run of `gavel train` between two steps.
@@ -300,7 +300,8 @@ impl RlRun<'_> {
         Ok(mini_batches.into_iter().map(|mini_batch| self.run.ranks.own_rows(mini_batch)).collect())
     }
 
-    /// Updates the critic, if there is one, and then the policy with each mini-batch of the next `count` groups.
+    /// Updates the critic, if there is one, and then the policy with each mini-batch of the next `count` groups, in
+    /// each of `ppo_epochs`.
     async fn learn(&mut self, step: &mut Step, count: usize, mut mini_batches: Vec<Vec<Experience>>) -> Result<()> {
         let (table, temperature) = (&self.run.config.train, f64::from(self.run.config.rollout.temperature));
         let loss = self.learning.loss(table.loss());
@@ -313,7 +314,7 @@ impl RlRun<'_> {
         }
         if table.critic.is_some() {
             let start = Instant::now();
-            for mini_batch in &mini_batches {
+            for mini_batch in passes(&mini_batches, table.ppo_epochs) {
                 let update = self.run.updater.update_critic(step.number, mini_batch.clone());
                 step.critic_updates.push(self.groups.meanwhile(update).await?);
             }
@@ -321,11 +322,12 @@ impl RlRun<'_> {
         }
         let start = Instant::now();
         let steps_alone = table.critic.as_ref().map_or(0, |critic| critic.steps_alone);
-        let mut mini_batches = mini_batches.into_iter().filter(|_| step.number > steps_alone).peekable();
-        while let Some(mini_batch) = mini_batches.next() {
-            let is_last = ends_step && mini_batches.peek().is_none();
+        let epochs = if step.number > steps_alone { table.ppo_epochs } else { 0 };
+        let mut passes = passes(&mini_batches, epochs).peekable();
+        while let Some(mini_batch) = passes.next() {
+            let is_last = ends_step && passes.peek().is_none();
             let (updater, rate) = (&self.run.updater, step.learning_rate);
-            let update = updater.update(step.number, mini_batch, loss, temperature, rate, is_last);
+            let update = updater.update(step.number, mini_batch.clone(), loss, temperature, rate, is_last);
             step.updates.push(self.groups.meanwhile(update).await?);
         }
         step.seconds.update += start.elapsed().as_secs_f64();

@@ -172,6 +172,21 @@ fn every_algorithm_and_every_loss_takes_two_steps() {
 }
 
 #[test]
+fn two_epochs_learn_from_each_mini_batch_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let first_step = |epochs: usize| {
+        let text = format!("[train]\nppo_epochs = {epochs}");
+        take(&config(folder.path(), &format!("epochs-{epochs}"), &text)).remove(0)
+    };
+    let (once, twice) = (first_step(1), first_step(2));
+    let number = |step: &serde_json::Map<String, serde_json::Value>, name: &str| step[name].as_f64().unwrap();
+    assert_eq!([&once, &twice].map(|step| number(step, "updates")), [2.0, 4.0]);
+    assert_eq!(number(&twice, "tokens/trained"), 2.0 * number(&once, "tokens/trained"));
+    // The second epoch is compared with the policy that drew the responses, which the first one moved away from.
+    assert!(number(&twice, "kl") > number(&once, "kl"), "{twice:?}");
+}
+
+#[test]
 fn a_critic_learns_before_the_policy_and_is_a_part_of_the_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let text =
