@@ -132,16 +132,9 @@ mod tests {
             ("rollout.num_generations", "the name here is `rollout.group_size`"),
             ("train.seed", "the name here is `seed`, above the first table"),
             ("train.kl_coef", "the name here is `train.kl_reward.coefficient`"),
-            (
-                "train.num_iterations",
-                "not there: each sample is learned from once; a smaller `train.mini_batch_prompts` makes more updates \
-                 a step",
-            ),
-            (
-                "ppo_epochs",
-                "not there: each sample is learned from once; a smaller `train.mini_batch_prompts` makes more updates \
-                 a step",
-            ),
+            ("train.num_iterations", "the name here is `train.ppo_epochs`"),
+            ("ppo_epochs", "the name here is `train.ppo_epochs`"),
+            ("shuffle", "the name here is `data.shuffle`"),
             (
                 "train.per_device_train_batch_size",
                 "the name here is `train.prompts_per_step`, of all devices together; of sft, dpo and reward-model, \
