@@ -21,6 +21,7 @@ mod load;
 mod outside;
 mod plugin;
 mod sandbox;
+mod schema;
 mod tape;
 mod tool;
 

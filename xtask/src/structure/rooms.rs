@@ -9,8 +9,8 @@ const CRATES: [(&str, &[&str]); 2] = [
     (
         "host/plugin",
         &[
-            "tape", "budget", "outside", "episode", "grant", "imports", "compile", "error", "engine", "call", "load",
-            "sandbox", "tool", "agent", "plugin", "inspect",
+            "tape", "budget", "outside", "schema", "episode", "grant", "imports", "compile", "error", "engine", "call",
+            "load", "sandbox", "tool", "agent", "plugin", "inspect",
         ],
     ),
     (

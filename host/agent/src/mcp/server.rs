@@ -82,15 +82,11 @@ impl McpServer {
         let (connection, described) = timeout(spec.timeout, described).await.map_err(slow)??;
         let repeatable = described.iter().filter(|function| may_be_repeated(function));
         let repeatable = repeatable.map(|function| function.name.clone().into_owned()).collect();
-        let functions: Vec<ToolFunction> = described
-            .into_iter()
-            .map(|function| {
-                let schema = serde_json::Value::Object((*function.input_schema).clone()).to_string();
-                let description = function.description.unwrap_or_default().into_owned();
-                ToolFunction::new(function.name.into_owned(), description, &schema)
-                    .map_err(|what| McpError::Function { tool: tool(), what })
-            })
-            .collect::<Result<_, _>>()?;
+        let described = described.into_iter().map(|function| {
+            let schema = serde_json::Value::Object((*function.input_schema).clone()).to_string();
+            (function.name.into_owned(), function.description.unwrap_or_default().into_owned(), schema)
+        });
+        let functions = ToolFunction::all(described).map_err(|what| McpError::Function { tool: tool(), what })?;
         if functions.is_empty() {
             return Err(McpError::Function { tool: tool(), what: format!("{} has no functions", spec.source) });
         }

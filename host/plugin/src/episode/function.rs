@@ -1,13 +1,8 @@
 //! A function of a tool, and whether a call fits it.
 
-use jsonschema::Validator;
+use crate::schema::{Refusal, Room, Schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-
-/// The most errors in arguments that the policy is told.
-const MAX_ERRORS: usize = 3;
-/// The most characters of each error, since a wrong value may be long.
-const ERROR_CHARS: usize = 300;
 
 /// A description of a function that the policy may call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,26 +18,27 @@ pub struct ToolSpec {
 /// A function that the policy may call.
 pub struct ToolFunction {
     spec: ToolSpec,
-    schema: Validator,
+    schema: Schema,
 }
 
 impl ToolFunction {
-    /// A function that a tool describes, with the JSON Schema of its arguments.
+    /// The functions that a tool describes: of each, its name, its description, and the JSON Schema of its arguments.
     ///
     /// # Errors
-    /// The name or the schema cannot be used. The text says why.
-    pub fn new(name: String, description: String, parameters: &str) -> Result<Self, String> {
+    /// A name or a schema cannot be used, or the schemas are too large. The text says why.
+    pub fn all(described: impl IntoIterator<Item = (String, String, String)>) -> Result<Vec<Self>, String> {
+        let mut room = Room::default();
+        let functions = described.into_iter();
+        functions.map(|(name, description, schema)| Self::new(name, description, &schema, &mut room)).collect()
+    }
+
+    fn new(name: String, description: String, parameters: &str, room: &mut Room) -> Result<Self, String> {
         let is_name = !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || "_-.".contains(char));
         if !is_name {
             return Err(format!("the name {name:?} of a function is not letters, digits, `_`, `-` and `.`"));
         }
-        let parameters: Value = serde_json::from_str(parameters)
-            .map_err(|error| format!("the schema of function `{name}` is not JSON: {error}"))?;
-        if !parameters.is_object() {
-            return Err(format!("the schema of function `{name}` is not an object"));
-        }
-        let schema = jsonschema::validator_for(&parameters)
-            .map_err(|error| format!("the schema of function `{name}` is not a JSON Schema: {error}"))?;
+        let (parameters, schema) =
+            Schema::read(parameters, room).map_err(|error| format!("the schema of function `{name}` {error}"))?;
         Ok(Self { spec: ToolSpec { name, description, parameters }, schema })
     }
 
@@ -69,9 +65,12 @@ impl ToolFunction {
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;
         let arguments = Value::Object(arguments);
-        let errors: Vec<String> =
-            self.schema.iter_errors(&arguments).take(MAX_ERRORS).map(|error| explain(&error)).collect();
-        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+        self.schema.check(&arguments).map_err(|refusal| match refusal {
+            Refusal::Wrong(errors) => errors.join("; "),
+            Refusal::TooManySteps => {
+                format!("the arguments of `{}` are nested too deep, or too long, to be checked", self.spec.name)
+            }
+        })
     }
 
     /// The text for the policy about a call of `name`, which is not among the `known` functions.
@@ -85,21 +84,13 @@ impl ToolFunction {
     }
 }
 
-fn explain(error: &jsonschema::ValidationError<'_>) -> String {
-    let what: String = error.to_string().chars().take(ERROR_CHARS).collect();
-    match error.instance_path().to_string().as_str() {
-        "" => what,
-        path => format!("{}: {what}", path.trim_start_matches('/')),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What is wrong with arguments, by a schema that a tool wrote.
     fn check(schema: &Value, arguments: &str) -> Result<(), String> {
-        ToolFunction::new("f".into(), String::new(), &schema.to_string()).and_then(|function| function.check(arguments))
+        ToolFunction::all([("f".into(), String::new(), schema.to_string())])?[0].check(arguments)
     }
 
     #[test]
@@ -122,6 +113,21 @@ mod tests {
     }
 
     #[test]
+    fn what_would_hold_up_the_host_is_refused() {
+        let schema = json!({"properties": {"list": {"items": {"anyOf": [{"type": "string"}, {"minimum": 0}]}}}});
+        let long = json!({"list": vec![1; 500_000]}).to_string();
+        assert_eq!(
+            check(&schema, &long),
+            Err("the arguments of `f` are nested too deep, or too long, to be checked".into())
+        );
+        let properties = (0..90_000).map(|number| (number.to_string(), json!({})));
+        let schema = json!({"properties": properties.collect::<Map<_, _>>()});
+        let large = "the schema of function `f` has 978906 bytes, more than the 262144 allowed\n\
+                     hint: shorten it where the tool describes it";
+        assert_eq!(check(&schema, "{}"), Err(large.into()));
+    }
+
+    #[test]
     fn a_pattern_that_backtracks_without_end_is_given_up() {
         let schema = json!({"properties": {"text": {"pattern": "^(?=(a+)+$)(a|aa)+\\1$"}}});
         let arguments = json!({"text": "a".repeat(40) + "!"}).to_string();
@@ -139,6 +145,6 @@ mod tests {
         assert_eq!(ToolFunction::unknown("f", ["b", "a"]), "there is no function `f`; there are: a, b");
         assert_eq!(ToolFunction::unknown("f", []), "there is no function `f`, nor any other");
         let long = json!({"by": "x".repeat(100_000)}).to_string();
-        assert!(check(&schema, &long).unwrap_err().chars().count() <= ERROR_CHARS + "by: ".len());
+        assert!(check(&schema, &long).unwrap_err().chars().count() <= 300 + "by: ".len());
     }
 }

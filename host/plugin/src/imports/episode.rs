@@ -133,8 +133,8 @@ impl policy::HostConversation for State {
         let messages = self.lift_messages(messages)?;
         let described: usize = functions.iter().map(spec_bytes).sum();
         let episode = self.episode(CONVERSATION_BYTES + texts(&messages) + COPIES * described)?;
-        let function = |spec: types::ToolSpec| ToolFunction::new(spec.name, spec.description, &spec.parameters);
-        match functions.into_iter().map(function).collect() {
+        let described = functions.into_iter().map(|spec| (spec.name, spec.description, spec.parameters));
+        match ToolFunction::all(described) {
             Ok(functions) => self.opened(episode.open(speaker, messages, functions)),
             Err(what) => Ok(Err(policy::Error::InvalidRequest(what))),
         }

@@ -11,6 +11,7 @@ use crate::outside::OutsideWaits;
 use crate::sandbox::Sandbox;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use wasmtime::{Result, Store};
 
@@ -49,15 +50,12 @@ impl Tool {
             let outcome = loaded.granted.loggable(outcome, &report.details.refusals);
             LoadError::NoSpecs { plugin: plugin(), what: outcome.reason().unwrap_or_default() }
         })?;
-        let mut functions: Vec<ToolFunction> = Vec::with_capacity(specs.len());
-        for types::ToolSpec { name, description, parameters } in specs {
-            let function = ToolFunction::new(name, description, &parameters)
-                .map_err(|what| LoadError::Function { plugin: plugin(), what })?;
-            if functions.iter().any(|other| other.name() == function.name()) {
-                let what = format!("the function `{}` is described twice", function.name());
-                return Err(LoadError::Function { plugin: plugin(), what });
-            }
-            functions.push(function);
+        let described = specs.into_iter().map(|spec| (spec.name, spec.description, spec.parameters));
+        let functions = ToolFunction::all(described).map_err(|what| LoadError::Function { plugin: plugin(), what })?;
+        let mut names = BTreeSet::new();
+        if let Some(twice) = functions.iter().find(|function| !names.insert(function.name())) {
+            let what = format!("the function `{}` is described twice", twice.name());
+            return Err(LoadError::Function { plugin: plugin(), what });
         }
         Ok(Self { loaded, functions })
     }
