@@ -2,6 +2,7 @@
 
 mod asker;
 mod bucket;
+mod folder;
 mod queue;
 mod state;
 mod store;
@@ -147,8 +148,7 @@ impl Limiter {
 
     /// The turn, if nobody waits and it need not wait.
     fn at_once(&self, store: &Store, tokens: f64) -> Option<Turn> {
-        let now = store.now();
-        store.change(|state, id| match state.book(id, tokens, now) {
+        store.change(|state, id, now| match state.book(id, tokens, now) {
             Booked::At(time) if time <= now => Some(self.granted(tokens)),
             Booked::At(_) => {
                 state.cancel(id, tokens);
@@ -190,18 +190,17 @@ impl Server {
     async fn serve(self) {
         let Some(store) = &self.0.0.store else { return };
         while let Some(tokens) = self.next_tokens() {
-            let now = store.now();
-            match store.change(|state, id| state.book(id, tokens, now)) {
-                Booked::At(time) => {
+            match store.change(|state, id, now| (state.book(id, tokens, now), now)) {
+                (Booked::At(time), now) => {
                     let mut wait = time - now;
                     while wait > 0.0 {
-                        sleep(Duration::from_secs_f64(wait)).await;
+                        sleep(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)).await;
                         // The server may have asked for a pause meanwhile.
-                        wait = store.change(|state, _| state.paused_for(store.now()));
+                        wait = store.change(|state, _, now| state.paused_for(now));
                     }
                     self.hand_over(store, tokens);
                 }
-                Booked::Full => self.wait_for_an_end(store).await,
+                (Booked::Full, _) => self.wait_for_an_end(store).await,
             }
         }
     }
@@ -223,12 +222,12 @@ impl Server {
         loop {
             let next = self.0.waiting().queue.pop(|request| !request.turn.is_closed());
             let Some(Request { tokens, turn }) = next else {
-                return store.change(|state, id| state.cancel(id, booked));
+                return store.change(|state, id, _| state.cancel(id, booked));
             };
             if turn.is_closed() {
                 continue;
             }
-            store.change(|state, id| state.exchange(id, booked, tokens));
+            store.change(|state, id, _| state.exchange(id, booked, tokens));
             booked = tokens;
             match turn.send(self.0.granted(tokens)) {
                 Ok(()) => return,
@@ -276,8 +275,8 @@ impl Drop for Turn {
         let Some(limiter) = &self.limiter else { return };
         let Some(store) = &limiter.0.store else { return };
         let spent = self.spent.map_or(self.booked, |spent| limiter.counted(spent));
-        let (booked, now) = (self.booked, store.now());
-        store.change(|state, id| state.end(id, booked, spent, &self.reported, now));
+        let booked = self.booked;
+        store.change(|state, id, now| state.end(id, booked, spent, &self.reported, now));
         limiter.0.ended.notify_one();
     }
 }
@@ -286,13 +285,17 @@ impl Drop for Turn {
 mod tests {
     use super::*;
     use futures::future::join_all;
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::process::Command;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn limiter(table: &str) -> Limiter {
         Limiter::open(&toml::from_str(table).unwrap()).unwrap()
     }
 
-    fn shared(folder: &std::path::Path, table: &str) -> Limiter {
+    fn shared(folder: &Path, table: &str) -> Limiter {
         limiter(&format!("share = {folder:?}\n{table}"))
     }
 
@@ -398,5 +401,76 @@ mod tests {
         // Half a state, as of a process that was killed while it wrote.
         std::fs::write(&path, "{\"requests\":").unwrap();
         drop(limiter.turn(&Asker::default(), 0.0).await);
+    }
+
+    #[tokio::test]
+    async fn no_content_of_the_folder_keeps_a_request_from_its_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        let limiter = shared(folder.path(), "requests_per_second = 1e6\ntokens_per_minute = 60_000_000");
+        drop(limiter.turn(&Asker::default(), 0.0).await);
+        let state: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        for (place, value) in [
+            ("/paused_until", 1e308),
+            ("/paused_until", 1e10),
+            ("/requests/level", -1e308),
+            ("/tokens/level", -1e308),
+            ("/tokens/rate", 0.0),
+            ("/at", 1e308),
+        ] {
+            let mut state = state.clone();
+            *state.pointer_mut(place).unwrap() = value.into();
+            std::fs::write(&path, state.to_string()).unwrap();
+            drop(limiter.turn(&Asker::default(), 1.0).await);
+            // Nobody finds it after that.
+            let state: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            assert_ne!(state.pointer(place), Some(&value.into()), "{place}");
+        }
+    }
+
+    /// Puts something in the place of a path; the other path is a file that a link may lead to.
+    type Put = fn(&Path, &Path);
+
+    const PUTS: [(Put, &str); 4] = [
+        (|path, _| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()), "it is not a regular file"),
+        (|path, other| symlink(other, path).unwrap(), "it is a link, and nothing is written through links"),
+        (|path, _| symlink("/dev/zero", path).unwrap(), "it is a link, and nothing is written through links"),
+        (|path, _| File::create(path).unwrap().set_len(8 << 30).unwrap(), "it has more than 1048576 bytes"),
+    ];
+
+    #[tokio::test]
+    async fn files_that_no_process_makes_are_refused() {
+        for (put, what) in PUTS {
+            let folder = tempfile::tempdir().unwrap();
+            let (state, other) = (folder.path().join("state.json"), folder.path().join("other"));
+            std::fs::write(&other, "mine").unwrap();
+            let table = LimiterTable { share: Some(folder.path().into()), ..LimiterTable::default() };
+            put(&state, &other);
+            let error = Limiter::open(&table).err().unwrap().to_string();
+            assert_eq!(error, format!("share: cannot use the folder {}: state.json: {what}", folder.path().display()));
+            // Where it comes later, the limits hold in this process.
+            std::fs::remove_file(&state).unwrap();
+            let limiter = shared(folder.path(), "concurrency = 1");
+            std::fs::remove_file(&state).unwrap();
+            put(&state, &other);
+            let held = limiter.turn(&Asker::default(), 0.0).await;
+            let store = limiter.0.store.as_ref().unwrap();
+            assert!(limiter.at_once(store, 0.0).is_none());
+            drop(held);
+            drop(limiter.turn(&Asker::default(), 0.0).await);
+            assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_no_process_makes_is_refused() {
+        for (put, what) in &PUTS[..3] {
+            let folder = tempfile::tempdir().unwrap();
+            let table = LimiterTable { share: Some(folder.path().into()), ..LimiterTable::default() };
+            put(&folder.path().join("1.lock"), &folder.path().join("other"));
+            let error = Limiter::open(&table).err().unwrap().to_string();
+            assert_eq!(error, format!("share: cannot use the folder {}: 1.lock: {what}", folder.path().display()));
+            assert!(!folder.path().join("other").exists());
+        }
     }
 }

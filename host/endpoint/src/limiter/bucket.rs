@@ -7,6 +7,10 @@ const USED: f64 = 0.97;
 /// The most that may be caught up on at once, as a part of the window. `USED · (1 + BURST) < 1`, so no window has more
 /// than the limit.
 const BURST: f64 = 0.03;
+/// The longest that a debt keeps requests from their turns, in seconds, unless the windows are long.
+const LONGEST_DEBT: f64 = 3600.0;
+/// The same in windows: where a request comes each hour, several may have their places.
+const DEBT_WINDOWS: f64 = 60.0;
 
 /// A budget of requests or tokens, which refills at a constant rate. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,9 +34,25 @@ impl Bucket {
         Self { rate, capacity, level: capacity, at: now }
     }
 
-    /// The same bucket with another limit.
-    pub(crate) fn with_limit_of(&self, other: &Self) -> Self {
-        Self { rate: other.rate, capacity: other.capacity, level: self.level.min(other.capacity), at: self.at }
+    /// Takes over the level of another bucket, whoever wrote it. Returns whether a bucket with this limit can have it;
+    /// if not, nothing has changed.
+    pub(crate) fn adopt(&mut self, other: &Self) -> bool {
+        // Numbers in a file may be rounded.
+        let is_possible = other.level >= -1.001 * self.most_debt();
+        if is_possible {
+            (self.level, self.at) = (other.level.min(self.capacity), other.at);
+        }
+        is_possible
+    }
+
+    /// The same level, at times that are `by` seconds later.
+    pub(crate) fn shift(&mut self, by: f64) {
+        self.at = (self.at + by).max(0.0);
+    }
+
+    /// The most that may be owed. Windows are long past what was used beyond it.
+    fn most_debt(&self) -> f64 {
+        (LONGEST_DEBT * self.rate).max(DEBT_WINDOWS * self.capacity / BURST)
     }
 
     /// The seconds from `now` until `cost` can be taken. A cost that it can never hold is taken from a full bucket.
@@ -43,9 +63,9 @@ impl Bucket {
         if wait > 1e-9 { wait } else { 0.0 }
     }
 
-    /// Takes `cost`, whether it is there or not; a negative cost is a refund.
+    /// Takes `cost`, whether it is there or not, up to an hour's debt; a negative cost is a refund.
     pub(crate) fn take(&mut self, cost: f64) {
-        self.level = (self.level - cost).min(self.capacity);
+        self.level = (self.level - cost).max(-self.most_debt()).min(self.capacity);
     }
 
     fn refill(&mut self, now: f64) {
@@ -107,5 +127,33 @@ mod tests {
             at_once += 1;
         }
         assert_eq!(at_once, 2);
+    }
+
+    #[test]
+    fn a_debt_keeps_nobody_waiting_for_longer_than_an_hour() {
+        let debt = |limit: f64, window: f64| {
+            let mut bucket = Bucket::new(limit, window, 0.0);
+            (0..1000).for_each(|_| bucket.take(limit));
+            bucket.ready_in(0.0, 0.0)
+        };
+        assert!((3599.0..3601.0).contains(&debt(6e5, 60.0)), "{}", debt(6e5, 60.0));
+        // A request a day: all processes that wait have their places.
+        assert!((59.0 * 86_400.0..63.0 * 86_400.0).contains(&debt(1.0, 86_400.0)), "{}", debt(1.0, 86_400.0));
+    }
+
+    #[test]
+    fn a_level_that_no_use_leaves_is_not_adopted() {
+        let (fresh, mut used) = (Bucket::new(100.0, 1.0, 5.0), Bucket::new(100.0, 1.0, 5.0));
+        used.take(50.0);
+        let mut own = fresh.clone();
+        assert!(own.adopt(&used) && own == used);
+        for level in [-1e308, -1e6] {
+            assert!(!own.adopt(&Bucket { level, ..used.clone() }) && own == used, "{level}");
+        }
+        // The limit is what this process was configured with.
+        let written = Bucket { rate: 0.0, capacity: -1.0, level: 1e308, at: -1e308 };
+        assert!(own.adopt(&written));
+        assert_eq!(own, Bucket { at: -1e308, ..fresh });
+        assert_eq!(own.ready_in(1.0, 6.0), 0.0);
     }
 }
