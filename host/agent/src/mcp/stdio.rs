@@ -1,5 +1,6 @@
 //! A server as a child process, which speaks over stdin and stdout.
 
+use super::descendants::{self, MARK, new_mark};
 use std::io;
 use std::pin::Pin;
 use std::process::Stdio;
@@ -18,11 +19,13 @@ const STDERR_BYTES: usize = 2048;
 /// A server's process, which is killed with all that it started when this is dropped.
 pub(super) struct Process {
     child: Child,
+    /// What its processes carry as the variable `MARK`.
+    mark: String,
     last_words: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
-    /// Starts a program with its arguments. It sees the variables `env`, and those in `SHOWN`.
+    /// Starts a program with its arguments. It sees the variables `env`, those in `SHOWN`, and `MARK`.
     pub(super) fn start(
         command: &[String],
         env: impl IntoIterator<Item = (String, String)>,
@@ -31,11 +34,13 @@ impl Process {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program to start"));
         };
         let shown = SHOWN.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+        let mark = new_mark();
         let mut child = Command::new(program)
             .args(arguments)
             .env_clear()
             .envs(shown)
             .envs(env)
+            .env(MARK, &mark)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -49,7 +54,7 @@ impl Process {
         };
         let last_words = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(keep_last(stderr, last_words.clone()));
-        Ok((Self { child, last_words }, LimitedLines { inner: stdout, line: 0 }, stdin))
+        Ok((Self { child, mark, last_words }, LimitedLines { inner: stdout, line: 0 }, stdin))
     }
 
     /// The end of what it wrote to stderr.
@@ -63,9 +68,12 @@ impl Drop for Process {
     fn drop(&mut self) {
         // Programs such as `npx` start the server as a child of their own.
         if let Some(group) = self.child.id().and_then(|id| libc::pid_t::try_from(id).ok()) {
+            // Before, each has its parent; after that, none of the group starts another.
+            descendants::kill(group, &self.mark);
             // SAFETY: it only sends a signal. The child was not waited for, so its process id still names its
             // group.
             unsafe { libc::kill(-group, libc::SIGKILL) };
+            descendants::kill(group, &self.mark);
         }
     }
 }
@@ -123,5 +131,47 @@ mod tests {
         assert_eq!(read(lines.clone()).await, Ok(lines.len()));
         let error = read(vec![b'x'; 2 * MESSAGE_BYTES]).await.unwrap_err();
         assert_eq!(error, format!("it sent a message of more than {MESSAGE_BYTES} bytes"));
+    }
+
+    /// Starts processes that leave the group: with a parent, without one, and without the variables. Each prints `ready`,
+    /// and `survived` once it can read from the pipe `$0`.
+    #[cfg(target_os = "linux")]
+    const LEAVES: &str = r#"
+        leaver="echo ready; read line <'$0'; echo survived"
+        setsid sh -c "$leaver" &
+        (setsid sh -c "$leaver" &)
+        setsid env -i "$(command -v sh)" -c "$leaver" &
+        wait
+    "#;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_server_started_ends_with_it_in_any_group() {
+        use std::io::Write;
+        use tokio::io::{AsyncBufReadExt, BufReader};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let pipe = path.to_str().unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        let mut waited_for = std::fs::OpenOptions::new().read(true).write(true).open(pipe).unwrap();
+
+        let start = |script: &str| Process::start(&["sh", "-c", script, pipe].map(str::to_owned), []).unwrap();
+        let (other, other_stdout, _stdin) = start("echo ready; read line <$0; echo survived");
+        let (server, stdout, _stdin) = start(LEAVES);
+        let (mut stdout, mut other_stdout) = (BufReader::new(stdout), BufReader::new(other_stdout));
+        let mut text = String::new();
+        for _ in 0..3 {
+            stdout.read_line(&mut text).await.unwrap();
+        }
+        drop(server);
+        // Whatever is left reads it.
+        waited_for.write_all(&b"line\n".repeat(4)).unwrap();
+        stdout.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "ready\n".repeat(3));
+        text.clear();
+        // Another server goes on.
+        other_stdout.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "ready\nsurvived\n");
+        drop(other);
     }
 }
