@@ -14,6 +14,18 @@ pub enum LoadError {
     /// The engine itself does not start.
     #[error("cannot start the WebAssembly engine: {0}")]
     Engine(String),
+    /// The address space of the process is limited to too little.
+    #[error(
+        "the address space of this process is limited to {} MiB, and plugins need {} MiB\nhint: `ulimit -v unlimited` lifts the limit",
+        limit >> 20,
+        needed >> 20
+    )]
+    AddressSpace {
+        /// Bytes.
+        limit: u64,
+        /// Bytes, with what the process has used.
+        needed: u64,
+    },
     /// The file cannot be read.
     #[error("plugin `{plugin}`: cannot read {}: {source}{}", path.display(), where_it_is_missing(path, source))]
     Read { plugin: String, path: PathBuf, source: io::Error },
@@ -166,6 +178,18 @@ pub enum LoadError {
         /// The sum of their limits.
         asked: usize,
         /// The limit of all.
+        allowed: usize,
+    },
+    /// A trajectory has more sessions than all trajectories may have at once.
+    #[error(
+        "one sample has {} sessions ({}), more than the {allowed} that the address space has room for\nhint: `ulimit -v unlimited` lifts its limit",
+        plugins.len(),
+        plugins.join(", ")
+    )]
+    SessionSlots {
+        /// Their names in the run.
+        plugins: Vec<String>,
+        /// The most of all.
         allowed: usize,
     },
     /// It imports an interface that is not granted.

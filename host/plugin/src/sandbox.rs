@@ -1,6 +1,6 @@
 //! The sandbox, which all plugins of a process share: engines, threads and memory.
 
-use crate::budget::{ChildLimits, Lanes, machine_limits};
+use crate::budget::{AddressSpace, ChildLimits, Lanes, TooSmall, machine_limits};
 use crate::compile::{self, Cache, Compiler, LoadLimits};
 use crate::engine::{InstanceLimits, Shared, TickingEngines};
 use crate::error::LoadError;
@@ -52,11 +52,16 @@ pub struct Sandbox {
 impl Sandbox {
     /// Starts an engine, the threads for its calls, and the thread that interrupts
     /// them.
+    ///
+    /// # Errors
+    /// A thread cannot be started, or the address space of the process is too small.
     pub fn new(config: SandboxConfig) -> Result<Self, LoadError> {
         machine_limits::allow_open_files();
+        let space = AddressSpace::of_this_process()
+            .map_err(|TooSmall { limit, needed }| LoadError::AddressSpace { limit, needed })?;
         let engine = |error: io::Error| LoadError::Engine(error.to_string());
         let shared = Shared {
-            ticking: TickingEngines::start().map_err(engine)?,
+            ticking: TickingEngines::start(space).map_err(engine)?,
             cache: match &config.cache {
                 Some(folder) => Cache::open(folder),
                 None => Cache::of_user(),
@@ -64,7 +69,7 @@ impl Sandbox {
             compiler: Compiler { program: config.compiler, limits: config.loading },
             lanes: Arc::new(Lanes::new(config.threads).map_err(engine)?),
             instances: InstanceLimits::new(config.memory),
-            children: Arc::new(ChildLimits::new(config.memory / CHILDREN_SHARE)),
+            children: Arc::new(ChildLimits::new(config.memory / CHILDREN_SHARE, space)),
             tape: OnceLock::new(),
             outside: Outside::default(),
         };
@@ -128,5 +133,33 @@ impl Sandbox {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// The variable of a process whose address space is limited.
+    const LIMITED: &str = "GAVEL_TEST_LIMITED";
+
+    #[test]
+    fn a_sandbox_without_address_space_is_refused() {
+        if std::env::var_os(LIMITED).is_some() {
+            let Err(error) = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)) else {
+                panic!("it is accepted");
+            };
+            let error = error.to_string();
+            let start = "the address space of this process is limited to 15625 MiB, and plugins need ";
+            assert!(error.starts_with(start) && error.contains("\nhint: `ulimit -v unlimited` lifts"), "{error}");
+            return;
+        }
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -v 16000000 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+        limited.args(["sandbox::tests::a_sandbox_without_address_space_is_refused", "--exact"]).env(LIMITED, "1");
+        let output = limited.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
     }
 }

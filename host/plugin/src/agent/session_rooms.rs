@@ -11,17 +11,20 @@ impl SessionRooms {
     /// Refuses an agent and tools whose sessions would never have room side by side.
     ///
     /// # Errors
-    /// Their memory limits together exceed what all sessions may have.
+    /// Their memory limits together exceed what all sessions may have, or there are more than may be at once.
     pub fn check<'a>(agent: Option<&'a Agent>, tools: impl IntoIterator<Item = &'a Tool>) -> Result<(), LoadError> {
         let kept = kept(agent, tools);
         let Some(first) = kept.first() else { return Ok(()) };
         let asked = kept.iter().map(|plugin| plugin.limits.memory).fold(0, usize::saturating_add);
+        let plugins = || kept.iter().map(|plugin| plugin.name.clone()).collect();
         let allowed = first.shared.instances.session_memory_bytes();
-        if asked <= allowed {
-            return Ok(());
+        if asked > allowed {
+            return Err(LoadError::SessionMemories { plugins: plugins(), asked, allowed });
         }
-        let plugins = kept.iter().map(|plugin| plugin.name.clone()).collect();
-        Err(LoadError::SessionMemories { plugins, asked, allowed })
+        match kept.iter().map(|plugin| plugin.slots.most_sessions()).min() {
+            Some(allowed) if kept.len() > allowed => Err(LoadError::SessionSlots { plugins: plugins(), allowed }),
+            _ => Ok(()),
+        }
     }
 
     /// Waits, in turn, until there is room for one more episode, which may run `agent` and call all of `tools`. `None`

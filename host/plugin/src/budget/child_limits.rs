@@ -1,5 +1,6 @@
 //! The limits of all children, which are programs that plugins run.
 
+use crate::budget::address_space::AddressSpace;
 use crate::budget::reservation::{MemoryReservation, pages};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,10 +17,12 @@ pub(crate) struct ChildLimits {
 }
 
 impl ChildLimits {
-    /// The limits of children that together have `memory` bytes.
-    pub(crate) fn new(memory: usize) -> Self {
+    /// The limits of children that together have `memory` bytes, and of which as many as there is address space for run at
+    /// the same time.
+    pub(crate) fn new(memory: usize, space: Option<AddressSpace>) -> Self {
+        let children = space.map_or(CHILDREN, |space| space.children.min(CHILDREN));
         let all = Arc::new(Semaphore::new(pages(memory) as usize));
-        Self { children: Arc::new(Semaphore::new(CHILDREN)), memory: all, memory_bytes: memory }
+        Self { children: Arc::new(Semaphore::new(children)), memory: all, memory_bytes: memory }
     }
 
     /// Bytes of memory that all children together may use.

@@ -21,6 +21,23 @@ pub(crate) fn memory() -> usize {
     read("/sys/fs/cgroup/memory.max").map_or(machine, |group| group.min(machine))
 }
 
+/// The most bytes of address space that this process may have; `None` without a limit.
+pub(crate) fn address_space() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a local that outlives the call, which writes nothing else.
+    let is_read = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    (is_read && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// The address space that this process has, in bytes. Only Linux reports it.
+pub(crate) fn used_address_space() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = pages.split_whitespace().next()?.parse().ok()?;
+    // SAFETY: it has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some(pages * u64::try_from(page).ok()?)
+}
+
 /// Raises this process's limit of open files to its maximum, since files that
 /// plugins read count for it too.
 pub(crate) fn allow_open_files() {

@@ -1,5 +1,6 @@
 //! What a call, an episode and a load may use, and what they have used.
 
+mod address_space;
 mod child_limits;
 mod first_slice;
 mod lanes;
@@ -12,6 +13,7 @@ mod requests;
 mod reservation;
 mod time;
 
+pub(crate) use address_space::{AddressSpace, TooSmall};
 pub(crate) use child_limits::ChildLimits;
 pub(crate) use first_slice::History;
 pub(crate) use lanes::{LaneEnd, Lanes};

@@ -6,6 +6,7 @@
 use super::here::compile_here;
 use super::limits::{LoadBudget, LoadLimits};
 use super::order::{Form, NotCompiled, Order};
+use crate::budget::machine_limits;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -134,7 +135,8 @@ fn answer(argument: &str) -> Result<(), NotCompiled> {
 
 /// Sets the limits of this process.
 fn limit(limits: &LoadLimits) -> io::Result<()> {
-    if let Some(own) = address_space() {
+    // Where its own address space is not known, the other limits must suffice.
+    if let Some(own) = machine_limits::used_address_space() {
         let memory = own.saturating_add(limits.memory as u64);
         set(libc::RLIMIT_AS, memory, memory)?;
     }
@@ -159,16 +161,6 @@ fn set(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// The address space of this process at its start. Only Linux reports it;
-/// elsewhere the other limits must suffice.
-fn address_space() -> Option<u64> {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = pages.split_whitespace().next()?.parse().ok()?;
-    // SAFETY: it has no preconditions.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    Some(pages * u64::try_from(page).ok()?)
 }
 
 fn end_with_parent() {

@@ -34,6 +34,8 @@ const KEEP_RESIDENT: usize = 8 << 20;
 /// The engines with one set of compiler settings, created when they are needed.
 pub(crate) struct Engines {
     fuel: bool,
+    /// The slots that all instances have where the address space is limited. There is no pool then.
+    limited: Option<Slots>,
     pooled: OnceLock<Option<LinkedEngine>>,
     on_demand: OnceLock<LinkedEngine>,
 }
@@ -74,22 +76,30 @@ pub(crate) struct Slot {
     _session: Option<OwnedSemaphorePermit>,
 }
 
-/// Where the instances of a component find room: the slots of a pool, or nothing to wait for.
+/// Where the instances of a component find room: slots of a pool or of a limited address space, or nothing to wait for.
 #[derive(Clone)]
 pub(crate) struct Slots(Option<PoolSlots>);
 
-/// The free slots of a pool.
+/// The free slots.
 #[derive(Clone)]
 struct PoolSlots {
     all: Arc<Semaphore>,
     /// The slots that sessions may hold. The others are for calls, which sessions may wait for.
     sessions: Arc<Semaphore>,
+    most_sessions: usize,
 }
 
 impl Slots {
-    fn of_pool(slots: usize) -> Self {
-        let sessions = Arc::new(Semaphore::new((slots / 2).max(1)));
-        Self(Some(PoolSlots { all: Arc::new(Semaphore::new(slots)), sessions }))
+    /// So many slots.
+    pub(crate) fn of(slots: usize) -> Self {
+        let most_sessions = (slots / 2).max(1);
+        let [all, sessions] = [slots, most_sessions].map(|slots| Arc::new(Semaphore::new(slots)));
+        Self(Some(PoolSlots { all, sessions, most_sessions }))
+    }
+
+    /// How many of them sessions may hold.
+    pub(crate) fn most_sessions(&self) -> usize {
+        self.0.as_ref().map_or(usize::MAX, |slots| slots.most_sessions)
     }
 
     /// Waits, in turn, for a free slot.
@@ -113,9 +123,9 @@ impl Slots {
 }
 
 impl Engines {
-    /// Engines; `fuel` tells whether they meter fuel.
-    pub(crate) fn new(fuel: bool) -> Self {
-        Self { fuel, pooled: OnceLock::new(), on_demand: OnceLock::new() }
+    /// Engines; `fuel` tells whether they meter fuel, and `limited` are the only slots if the address space is limited.
+    pub(crate) fn new(fuel: bool, limited: Option<Slots>) -> Self {
+        Self { fuel, limited, pooled: OnceLock::new(), on_demand: OnceLock::new() }
     }
 
     /// Interrupts all guests that run in them.
@@ -153,24 +163,25 @@ impl Engines {
     }
 
     fn pooled(&self) -> Option<&LinkedEngine> {
-        self.pooled.get_or_init(|| LinkedEngine::pooled(self.fuel)).as_ref()
+        let pooled = || if self.limited.is_none() { LinkedEngine::pooled(self.fuel) } else { None };
+        self.pooled.get_or_init(pooled).as_ref()
     }
 
     fn on_demand(&self) -> Result<&LinkedEngine, LoadError> {
         if let Some(linked) = self.on_demand.get() {
             return Ok(linked);
         }
-        let linked = LinkedEngine::new(&engine_config(self.fuel), None).map_err(engine_error)?;
+        let linked = LinkedEngine::new(&engine_config(self.fuel), self.limited.clone().unwrap_or(Slots(None)))
+            .map_err(engine_error)?;
         // If two threads are here at once, the first engine is kept.
         Ok(self.on_demand.get_or_init(|| linked))
     }
 }
 
 impl LinkedEngine {
-    fn new(config: &Config, slots: Option<u32>) -> wasmtime::Result<Self> {
+    fn new(config: &Config, slots: Slots) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let linker = imports::linker(&engine)?;
-        let slots = slots.map_or(Slots(None), |slots| Slots::of_pool(slots as usize));
         Ok(Self { engine, linker, slots })
     }
 
@@ -180,7 +191,7 @@ impl LinkedEngine {
         while slots >= MIN_SLOTS {
             let mut config = engine_config(fuel);
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
-            match Self::new(&config, Some(slots)) {
+            match Self::new(&config, Slots::of(slots as usize)) {
                 Ok(linked) => return Some(linked),
                 Err(error) => tracing::debug!("no room for a pool of {slots} plugin instances: {error:#}"),
             }
@@ -227,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_pool_makes_calls_wait_in_turn() {
-        let slots = Slots::of_pool(1);
+        let slots = Slots::of(1);
         let held = slots.wait().await;
         let (mut second, mut third) = (pin!(slots.wait()), pin!(slots.wait()));
         let mut context = Context::from_waker(Waker::noop());
@@ -242,7 +253,7 @@ mod tests {
 
     #[tokio::test]
     async fn sessions_leave_slots_for_calls() {
-        let slots = Slots::of_pool(4);
+        let slots = Slots::of(4);
         let _sessions = [slots.wait_for_session().await, slots.wait_for_session().await];
         let mut context = Context::from_waker(Waker::noop());
         assert!(pin!(slots.wait_for_session()).as_mut().poll(&mut context).is_pending());
@@ -253,7 +264,7 @@ mod tests {
     fn an_instance_takes_no_more_of_the_pool_than_its_slot() {
         let mut config = engine_config(false);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
-        let linked = LinkedEngine::new(&config, Some(2)).unwrap();
+        let linked = LinkedEngine::new(&config, Slots::of(2)).unwrap();
         // An empty component.
         let code = Code::from_bytes(linked.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
         let pre = linked.linker.instantiate_pre(&code.load(&linked.engine).unwrap()).unwrap();

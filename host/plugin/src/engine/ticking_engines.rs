@@ -1,7 +1,7 @@
 //! The engines of a sandbox, and the thread that interrupts their guests.
 
-use crate::budget::Limits;
-use crate::engine::engines::Engines;
+use crate::budget::{AddressSpace, Limits};
+use crate::engine::engines::{Engines, Slots};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,10 @@ pub(crate) struct TickingEngines {
 }
 
 impl TickingEngines {
-    /// Starts the thread that interrupts guests.
-    pub(crate) fn start() -> io::Result<Arc<Self>> {
-        let engines = Arc::new(Self { plain: Engines::new(false), fuelled: Engines::new(true) });
+    /// Starts the thread that interrupts guests. A limited address space limits the instances of all engines together.
+    pub(crate) fn start(space: Option<AddressSpace>) -> io::Result<Arc<Self>> {
+        let slots = space.map(|space| Slots::of(space.instances));
+        let engines = Arc::new(Self { plain: Engines::new(false, slots.clone()), fuelled: Engines::new(true, slots) });
         let ticked = Arc::downgrade(&engines);
         std::thread::Builder::new().name("gavel-epoch".into()).spawn(move || {
             while let Some(engines) = ticked.upgrade() {
