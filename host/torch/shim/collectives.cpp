@@ -54,12 +54,14 @@ char *text(const std::vector<uint8_t> &bytes) { return strndup(reinterpret_cast<
 
 extern "C" {
 
-// Opens the store at `host` and `port`; the one that serves it is a client too.
-char *gavel_store_open(const char *host, uint16_t port, bool serves, int64_t timeout_ms, Store **out) {
+// Opens the store at `host` and `port`; the one that serves it is a client too. It serves by `listener`, a socket that
+// listens at the port and becomes the store's, or on all networks if that is negative.
+char *gavel_store_open(const char *host, uint16_t port, bool serves, int listener, int64_t timeout_ms, Store **out) {
   return guarded([&] {
     c10d::TCPStoreOptions options;
     options.port = port;
     options.isServer = serves;
+    if (listener >= 0) options.masterListenFd = listener;
     options.waitWorkers = false;
     options.timeout = std::chrono::milliseconds(timeout_ms);
     *out = new Store(c10::make_intrusive<c10d::TCPStore>(host, options));

@@ -4,6 +4,9 @@ use super::error::{PeersError, Result};
 use super::rendezvous::Rendezvous;
 use crate::{checked, gavel_free};
 use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::os::fd::{IntoRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// c10d's store.
@@ -17,6 +20,7 @@ unsafe extern "C" {
         host: *const c_char,
         port: u16,
         serves: bool,
+        listener: RawFd,
         timeout_ms: i64,
         out: *mut *mut CStore,
     ) -> *mut c_char;
@@ -90,11 +94,16 @@ impl Store {
         }
     }
 
-    /// A connection to the store. `timeout` limits connecting, and waiting for a key.
+    /// A connection to the store, which this process may serve: at a loopback address only there, as c10d itself listens on
+    /// all networks. `timeout` limits connecting, and waiting for a key.
     pub fn connect(host: &str, port: u16, serves: bool, timeout: Duration) -> Result<Self> {
-        let (host, mut out) = (c_text(host), std::ptr::null_mut());
-        // SAFETY: the text and the result outlive the call.
-        checked(unsafe { gavel_store_open(host.as_ptr(), port, serves, timeout.as_millis() as i64, &mut out) })?;
+        let listener = match loopback(host).filter(|_| serves) {
+            Some(address) => TcpListener::bind((address, port)).map_err(|error| unbound(port, &error))?.into_raw_fd(),
+            None => -1,
+        };
+        let (host, timeout, mut out) = (c_text(host), timeout.as_millis() as i64, std::ptr::null_mut());
+        // SAFETY: the text and the result outlive the call, and nothing else owns the listener.
+        checked(unsafe { gavel_store_open(host.as_ptr(), port, serves, listener, timeout, &mut out) })?;
         Ok(Self(out))
     }
 
@@ -143,6 +152,25 @@ impl Store {
     }
 }
 
+/// The address of a host that only this machine reaches.
+fn loopback(host: &str) -> Option<IpAddr> {
+    match host {
+        "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+        _ => host.parse().ok().filter(IpAddr::is_loopback),
+    }
+}
+
+fn unbound(port: u16, error: &io::Error) -> PeersError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => PeersError::PortTaken { port },
+        _ => PeersError::Torch(format!("cannot listen at port {port}: {error}")),
+    }
+}
+
 fn is_taken(error: &PeersError) -> bool {
-    matches!(error, PeersError::Torch(text) if text.contains("EADDRINUSE"))
+    match error {
+        PeersError::PortTaken { .. } => true,
+        PeersError::Torch(text) => text.contains("EADDRINUSE"),
+        _ => false,
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::store::Store;
 use super::*;
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -309,6 +310,22 @@ fn ranks_that_are_not_started_or_started_twice_are_named() {
     let ranks = [0, 1, 1].map(|rank| start("short", rank, 3, port, &[]));
     let texts = ranks.map(|rank| result(&rank.wait_with_output().unwrap()));
     assert!(texts.iter().any(|text| text.starts_with("two processes have rank 1 | hint:")), "{texts:?}");
+}
+
+// Only there is all of 127.0.0.0/8 this machine.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_at_loopback_listens_nowhere_else() {
+    for host in ["127.0.0.1", "localhost"] {
+        let port = free_port();
+        let served = Store::connect(host, port, true, Duration::from_secs(20)).unwrap();
+        served.set("key", "value").unwrap();
+        // Another address of this machine.
+        let refused = TcpStream::connect(("127.0.0.2", port)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{host}");
+        let other = Store::connect(host, port, false, Duration::from_secs(20)).unwrap();
+        assert!(other.has("key").unwrap(), "{host}");
+    }
 }
 
 #[test]
