@@ -4,10 +4,15 @@
 
 mod files;
 mod filled_nulls;
+mod lines;
 mod logical_types;
+mod page_header;
 mod parquet_file;
+mod parquet_reader;
 mod parquet_rows;
 mod parquet_values;
+mod row_size;
+mod shared_values;
 mod writing;
 
 pub use files::{DatasetReader, DatasetRow};
@@ -16,12 +21,11 @@ pub use writing::{check_writable, write_rows};
 use crate::files::without_bom;
 use crate::json::Columns;
 use crate::task::TaskError;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use parquet_file::ParquetFile;
+use lines::Lines;
+use parquet_reader::ParquetReader;
+use parquet_rows::AnyError;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -63,8 +67,9 @@ pub enum RowError {
     NoTask { path: PathBuf, place: String, source: TaskError },
 }
 
-/// Reads the rows of a file one after another. After a broken line of JSON,
-/// the next call returns the line after it; a broken Parquet file ends.
+/// Reads the rows of a file one after another. After a broken line of JSON or a
+/// row that is too long, the next call returns the row after it; a broken
+/// Parquet file ends.
 pub struct RowReader {
     path: PathBuf,
     position: usize,
@@ -73,7 +78,7 @@ pub struct RowReader {
 
 enum Source {
     Jsonl { lines: Lines<BufReader<File>>, line: usize },
-    Parquet { batches: ParquetRecordBatchReader, ready: std::vec::IntoIter<Columns>, broken: bool },
+    Parquet { reader: Box<ParquetReader>, is_over: bool },
 }
 
 impl RowReader {
@@ -89,14 +94,14 @@ impl RowReader {
             return Err(open(std::io::ErrorKind::IsADirectory.into()));
         }
         let source = if kind == "jsonl" {
-            Source::Jsonl { lines: BufReader::new(file).lines(), line: 0 }
+            Source::Jsonl { lines: Lines::new(BufReader::new(file), row_size::MOST_BYTES), line: 0 }
         } else {
-            let batches = caught(|| batches(ParquetFile(file))).map_err(|error| RowError::Broken {
+            let reader = caught(|| ParquetReader::open(file)).map_err(|error| RowError::Broken {
                 path: path.to_owned(),
                 place: "footer".into(),
                 what: format!("not a readable Parquet file: {error}"),
             })?;
-            Source::Parquet { batches, ready: Vec::new().into_iter(), broken: false }
+            Source::Parquet { reader: Box::new(reader), is_over: false }
         };
         Ok(Self { path: path.to_owned(), position: 0, source })
     }
@@ -150,41 +155,25 @@ impl Iterator for RowReader {
                     }
                 };
             },
-            Source::Parquet { batches, ready, broken: ended } => loop {
-                if let Some(columns) = ready.next() {
-                    let place = format!("row {}", self.position);
-                    return Some(Ok(self.row(place, columns)));
-                }
-                if *ended {
-                    return None;
-                }
-                let read = || -> Result<_, AnyError> {
-                    let Some(batch) = batches.next() else { return Ok(None) };
-                    Ok(Some(parquet_rows::read(&batch?)?))
-                };
-                match caught(read) {
-                    Ok(Some(rows)) => *ready = rows.into_iter(),
-                    Ok(None) => return None,
+            Source::Parquet { is_over: true, .. } => None,
+            Source::Parquet { reader, is_over } => {
+                let place = format!("row {}", self.position);
+                match caught(|| reader.next()) {
+                    Ok(Some(Ok(columns))) => Some(Ok(self.row(place, columns))),
+                    Ok(Some(Err(what))) => {
+                        self.position += 1;
+                        broken(&self.path, &place, what)
+                    }
+                    Ok(None) => None,
                     Err(what) => {
-                        *ended = true;
-                        return broken(&self.path, &format!("row {} and after", self.position), what);
+                        *is_over = true;
+                        broken(&self.path, &format!("{place} and after"), what)
                     }
                 }
-            },
+            }
         }
     }
 }
-
-/// The content of a Parquet file.
-fn batches(file: ParquetFile) -> parquet::errors::Result<ParquetRecordBatchReader> {
-    let read = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
-    let schema = logical_types::with_extensions(read.schema(), read.parquet_schema());
-    let options = ArrowReaderOptions::new().with_schema(schema.into());
-    let metadata = ArrowReaderMetadata::try_new(read.metadata().clone(), options)?;
-    ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build()
-}
-
-type AnyError = Box<dyn std::error::Error>;
 
 /// Calls `read` and turns its error or panic into a message. The Parquet
 /// libraries assert some contents of a file, and a damaged file must not end

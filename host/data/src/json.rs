@@ -3,9 +3,10 @@
 
 use indexmap::IndexMap;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Result, Value};
+use std::sync::{Arc, Weak};
 
 /// The most levels of lists and objects in a value. With the level of the row,
 /// they are the most that `serde_json` reads.
@@ -13,10 +14,23 @@ const MOST_LEVELS: usize = 126;
 
 /// A JSON value as its text: without white space, each key of an object once,
 /// strings as `serde_json` writes them, and numbers as they were written. Two
-/// values are equal where their texts are.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct Json(Box<RawValue>);
+/// values are equal where their texts are. Clones share one text.
+#[derive(Debug, Clone)]
+pub struct Json(Arc<Text>);
+
+/// A text of its own, so that its memory is free even while there are [`WeakJson`]s of it.
+#[derive(Debug)]
+struct Text(Box<RawValue>);
+
+/// A value that does not stay in memory by itself.
+pub(crate) struct WeakJson(Weak<Text>);
+
+impl WeakJson {
+    /// The value, if it is still in memory.
+    pub(crate) fn upgrade(&self) -> Option<Json> {
+        self.0.upgrade().map(Json)
+    }
+}
 
 /// The fields of a JSON object, such as the columns of a row, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,12 +43,21 @@ impl Json {
     /// # Errors
     /// The value cannot be JSON, such as a map whose keys are not strings.
     pub fn of(value: &impl Serialize) -> Result<Self> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).map(Self::new)
+    }
+
+    fn new(raw: Box<RawValue>) -> Self {
+        Self(Arc::new(Text(raw)))
+    }
+
+    /// The same value, which does not stay in memory by itself.
+    pub(crate) fn downgrade(&self) -> WeakJson {
+        WeakJson(Arc::downgrade(&self.0))
     }
 
     /// The text.
     pub fn as_text(&self) -> &str {
-        self.0.get()
+        self.0.0.get()
     }
 
     /// The value as a type of Rust.
@@ -72,11 +95,11 @@ impl Json {
 
     fn canonical(raw: Box<RawValue>) -> Result<Self> {
         if is_written(raw.get()) {
-            return Ok(Self(raw));
+            return Ok(Self::new(raw));
         }
         let mut text = String::with_capacity(raw.get().len());
         write(raw.get(), MOST_LEVELS, &mut text)?;
-        if text == raw.get() { Ok(Self(raw)) } else { RawValue::from_string(text).map(Self) }
+        if text == raw.get() { Ok(Self::new(raw)) } else { RawValue::from_string(text).map(Self::new) }
     }
 }
 
@@ -135,7 +158,7 @@ fn is_written(text: &str) -> bool {
 impl Default for Json {
     /// `null`.
     fn default() -> Self {
-        Self(RawValue::NULL.to_owned())
+        Self::new(RawValue::NULL.to_owned())
     }
 }
 
@@ -146,6 +169,12 @@ impl PartialEq for Json {
 }
 
 impl Eq for Json {}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.0.0.serialize(serializer)
+    }
+}
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -190,6 +219,11 @@ impl Columns {
     /// Sets a column. A new column becomes the last one.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Json>) {
         self.0.insert(name.into(), value.into());
+    }
+
+    /// Each column with its value changed.
+    pub(crate) fn map(self, mut change: impl FnMut(Json) -> Json) -> Self {
+        Self(self.0.into_iter().map(|(name, value)| (name, change(value))).collect())
     }
 
     /// Removes a column and keeps the order of the others.

@@ -25,6 +25,11 @@ impl Nulls {
         let options = |kept| EncoderOptions::default().with_explicit_nulls(kept).with_encoder_factory(forms.clone());
         Self { kept: options(true), left_out: options(false) }
     }
+
+    /// The options of values with nulls.
+    pub(super) fn kept(&self) -> &EncoderOptions {
+        &self.kept
+    }
 }
 
 /// The encoder of an array that has such structs, if it has.
@@ -158,7 +163,10 @@ mod tests {
         let arguments: ArrayRef = std::sync::Arc::new(map.finish());
         let function = StructArray::try_from(vec![("name", names), ("arguments", arguments)]).unwrap();
         let batch = RecordBatch::try_from_iter([("function", std::sync::Arc::new(function) as ArrayRef)]).unwrap();
-        let rows = super::super::parquet_rows::read(&batch).unwrap();
-        assert_eq!(Json::from(rows[0].clone()).as_text(), r#"{"function":{"name":"f","arguments":{"a":null}}}"#);
+        let rows = super::super::parquet_rows::read(&batch, 0, &mut Default::default()).unwrap();
+        assert_eq!(
+            Json::from(rows[0].clone().unwrap()).as_text(),
+            r#"{"function":{"name":"f","arguments":{"a":null}}}"#
+        );
     }
 }

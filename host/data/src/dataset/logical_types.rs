@@ -1,5 +1,9 @@
-//! Types that Parquet has and Arrow has only as extensions: JSON and UUID. A file that pyarrow wrote also names the
+//! The types that columns are read as.
+//!
+//! Parquet has types that Arrow has only as extensions: JSON and UUID. A file that pyarrow wrote also names the
 //! extensions; a file of another program, such as DuckDB, does not.
+//!
+//! Texts and bytes are views of their pages, so that rows with the same text of a dictionary share it.
 
 use super::parquet_values::{JSON, UUID, with_extension};
 use arrow_schema::{DataType, FieldRef, Schema};
@@ -25,12 +29,26 @@ fn marked(field: &FieldRef, leaves: &mut Iter<'_, ColumnDescPtr>) -> FieldRef {
         DataType::LargeListView(item) => DataType::LargeListView(marked(item, leaves)),
         DataType::FixedSizeList(item, length) => DataType::FixedSizeList(marked(item, leaves), *length),
         DataType::Map(entries, is_sorted) => DataType::Map(marked(entries, leaves), *is_sorted),
-        _ => {
+        leaf => {
+            let viewed = field.as_ref().clone().with_data_type(viewed(leaf));
             let extension = leaves.next().and_then(|leaf| extension(leaf));
-            return extension.map_or_else(|| field.clone(), |name| Arc::new(with_extension(field, name)));
+            return Arc::new(extension.map_or_else(|| viewed.clone(), |name| with_extension(&viewed, name)));
         }
     };
     Arc::new(field.as_ref().clone().with_data_type(kind))
+}
+
+/// The type of a column, with texts and bytes as views.
+fn viewed(leaf: &DataType) -> DataType {
+    match leaf {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Dictionary(_, values) => match viewed(values) {
+            views @ (DataType::Utf8View | DataType::BinaryView) => views,
+            _ => leaf.clone(),
+        },
+        other => other.clone(),
+    }
 }
 
 fn extension(leaf: &ColumnDescPtr) -> Option<&'static str> {

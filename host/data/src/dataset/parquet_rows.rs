@@ -1,27 +1,60 @@
 //! The rows of a Parquet file as JSON.
 
 use super::filled_nulls::{self, Nulls};
-use super::parquet_values;
+use super::shared_values::SharedValues;
+use super::{parquet_values, row_size};
 use crate::json::Columns;
 use arrow_array::{Array, RecordBatch};
-use arrow_json::writer::{LineDelimited, NullableEncoder};
-use arrow_json::{EncoderFactory, EncoderOptions, WriterBuilder};
+use arrow_json::writer::{NullableEncoder, make_encoder};
+use arrow_json::{EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, FieldRef};
 use std::sync::{Arc, LazyLock};
 
-/// The rows of a batch, with nulls kept but for those that [`filled_nulls`] leaves out. Decimals have all their digits.
-pub(super) fn read(batch: &RecordBatch) -> Result<Vec<Columns>, String> {
-    let mut text = Vec::new();
-    let mut writer = WriterBuilder::new()
-        .with_explicit_nulls(true)
-        .with_encoder_factory(Arc::new(Forms))
-        .build::<_, LineDelimited>(&mut text);
-    writer.write(batch).and_then(|()| writer.finish()).map_err(|error| error.to_string())?;
-    drop(writer);
-    serde_json::Deserializer::from_slice(&text)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .map_err(|error: serde_json::Error| error.to_string())
+/// Rows are read until they have this many bytes, so that long ones are not in memory together.
+const CHUNK_BYTES: usize = 1 << 20;
+
+pub(super) type AnyError = Box<dyn std::error::Error>;
+
+/// The columns of a row, or the message that it is too long.
+pub(super) type ReadRow = Result<Columns, String>;
+
+/// Some rows of a batch, at least one, from the row `first` on. Nulls are kept but for those that [`filled_nulls`] leaves
+/// out. Decimals have all their digits.
+pub(super) fn read(batch: &RecordBatch, first: usize, shared: &mut SharedValues) -> Result<Vec<ReadRow>, AnyError> {
+    let schema = batch.schema();
+    let mut columns = Vec::new();
+    for (field, array) in schema.fields().iter().zip(batch.columns()) {
+        columns.push((serde_json::to_string(field.name())?, make_encoder(field, array, NULLS.kept())?));
+    }
+    let (mut rows, mut read, mut text) = (Vec::new(), 0, Vec::new());
+    for row in first..batch.num_rows() {
+        match write_row(&mut columns, row, &mut text) {
+            true => rows.push(Ok(serde_json::from_slice::<Columns>(&text)?.map(|value| shared.share(value)))),
+            false => rows.push(Err(row_size::too_long(row_size::MOST_BYTES))),
+        }
+        read += text.len();
+        if read >= CHUNK_BYTES {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// Writes a row as JSON in the place of `text`; false if it is too long.
+fn write_row(columns: &mut [(String, NullableEncoder<'_>)], row: usize, text: &mut Vec<u8>) -> bool {
+    text.clear();
+    text.push(b'{');
+    for (index, (name, encoder)) in columns.iter_mut().enumerate() {
+        text.extend_from_slice(if index == 0 { b"" } else { b"," });
+        text.extend_from_slice(name.as_bytes());
+        text.push(b':');
+        parquet_values::write_value(encoder, row, text);
+        if text.len() > row_size::MOST_BYTES {
+            return false;
+        }
+    }
+    text.push(b'}');
+    true
 }
 
 static NULLS: LazyLock<Nulls> = LazyLock::new(|| Nulls::new(&(Arc::new(Forms) as Arc<dyn EncoderFactory>)));

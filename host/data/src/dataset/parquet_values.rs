@@ -1,6 +1,7 @@
 //! The JSON of types that `arrow-json` writes otherwise, or not at all. No value makes a row unreadable: one that has no
-//! such form, such as a date of the year 300,000, is null.
+//! such form, such as a date of the year 300,000, is null. A list or a map breaks off where its row is too long.
 
+use super::row_size::MOST_BYTES;
 use crate::json::Json;
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::{as_date, as_datetime, as_duration, as_time};
@@ -180,6 +181,9 @@ impl<A: ListLikeArray> Encoder for List<'_, A> {
                 out.push(b',');
             }
             write_value(&mut self.items, item, out);
+            if out.len() > MOST_BYTES {
+                break;
+            }
         }
         out.push(b']');
     }
@@ -221,6 +225,9 @@ impl Encoder for Map<'_> {
             }
             out.push(b':');
             write_value(&mut self.values, entry, out);
+            if out.len() > MOST_BYTES {
+                break;
+            }
         }
         if separator == b'{' {
             out.push(separator);
@@ -229,7 +236,8 @@ impl Encoder for Map<'_> {
     }
 }
 
-fn write_value(encoder: &mut NullableEncoder<'_>, index: usize, out: &mut Vec<u8>) {
+/// Writes a value or `null`.
+pub(super) fn write_value(encoder: &mut NullableEncoder<'_>, index: usize, out: &mut Vec<u8>) {
     match encoder.is_null(index) {
         true => out.extend_from_slice(b"null"),
         false => encoder.encode(index, out),

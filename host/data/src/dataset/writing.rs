@@ -1,5 +1,6 @@
 //! Writes rows to a file, JSON Lines or Parquet.
 
+use super::shared_values::SharedValues;
 use super::{RowError, parquet_rows};
 use crate::files::WholeFile;
 use crate::json::{Columns, Json};
@@ -110,9 +111,16 @@ fn keeps_numbers(column: &RecordBatch, values: &[Option<&Json>]) -> bool {
         found.sort_unstable();
         found
     };
-    let Ok(rows) = parquet_rows::read(column) else { return false };
+    let (mut rows, mut shared) = (Vec::new(), SharedValues::default());
+    while rows.len() < column.num_rows() {
+        match parquet_rows::read(column, rows.len(), &mut shared) {
+            Ok(more) => rows.extend(more),
+            Err(_) => return false,
+        }
+    }
     rows.len() == values.len()
         && rows.iter().zip(values).all(|(row, value)| {
+            let Ok(row) = row else { return false };
             let [read, written] = [row.present("v"), *value].map(|json| json.map_or("", Json::as_text));
             sorted(read) == sorted(written)
         })
