@@ -1,5 +1,6 @@
 //! Text to token ids and back.
 
+mod growth;
 mod inside;
 mod pieces;
 
@@ -9,6 +10,7 @@ use crate::files;
 use crate::special_texts::SpecialTexts;
 use crate::stream::{DecodeStream, Decoding};
 use gavel_data::files::read_regular_text;
+use growth::Growth;
 use inside::WithoutPrefix;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -29,6 +31,7 @@ pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
     without_prefix: Arc<WithoutPrefix>,
     special_texts: Arc<SpecialTexts>,
+    growth: Growth,
     decoding: Decoding,
     vocab_size: usize,
     /// The tokens at which a response ends. Not empty; the first is the token that ends a text.
@@ -72,7 +75,7 @@ impl Tokenizer {
         let Value::Object(settings) = settings else { unreachable!("it is written as an object above") };
         #[expect(clippy::expect_used, reason = "the definition is a constant, which every test loads")]
         let inner = tokenizers::Tokenizer::from_bytes(definition.to_string()).expect("a valid definition");
-        Self::of(inner, vec![2], 0, settings, Map::new())
+        Self::of(inner, Growth::BYTES, vec![2], 0, settings, Map::new())
     }
 
     /// Reads `tokenizer.json` in the folder `dir`. The tokens that end a text
@@ -94,8 +97,10 @@ impl Tokenizer {
             source,
         })?;
         let wrong = |path: PathBuf, what: String| TextError::File { path, what };
+        growth::check_parts(&path, &text)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(&text)
             .map_err(|error| wrong(path.clone(), format!("not a tokenizer: {error}")))?;
+        let growth = growth::of(&path, &inner)?;
         // Some files are saved with the truncation and padding of a training run.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|error| TextError::Tokenizer(error.to_string()))?;
@@ -132,11 +137,12 @@ impl Tokenizer {
         let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
         // `save` writes special tokens only to this file.
         settings.extend(more);
-        Ok(Self::of(inner, stop_ids, pad, settings, generation))
+        Ok(Self::of(inner, growth, stop_ids, pad, settings, generation))
     }
 
     fn of(
         inner: tokenizers::Tokenizer,
+        growth: Growth,
         stop_ids: Vec<u32>,
         pad: u32,
         settings: Map<String, Value>,
@@ -145,7 +151,7 @@ impl Tokenizer {
         let (vocab_size, decoding) = (vocab_size(&inner), Decoding::of(&inner));
         let special_texts = Arc::new(SpecialTexts::of(&inner, &stop_ids));
         let (inner, without_prefix) = (Arc::new(inner), Arc::default());
-        Self { inner, without_prefix, special_texts, decoding, vocab_size, stop_ids, pad, settings, generation }
+        Self { inner, without_prefix, special_texts, growth, decoding, vocab_size, stop_ids, pad, settings, generation }
     }
 
     /// The texts of its special tokens.
@@ -196,6 +202,7 @@ impl Tokenizer {
     /// The tokens of `text` if other text precedes it: without the space that SentencePiece's tokenizers put before the
     /// first word. Text after a special token is encoded as in [`encode`](Self::encode).
     pub fn encode_inside(&self, text: &str) -> Result<Vec<u32>> {
+        self.growth.check(text)?;
         match self.without_prefix.encode(&self.inner, text)? {
             None => self.encode(text),
             Some((ids, "")) => Ok(ids),
@@ -204,6 +211,7 @@ impl Tokenizer {
     }
 
     fn encode_with(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        self.growth.check(text)?;
         let encoding = self.inner.encode_fast(text, add_special);
         Ok(encoding.map_err(|error| TextError::Tokenizer(error.to_string()))?.get_ids().to_vec())
     }

@@ -372,6 +372,65 @@ fn a_template_without_bounds_costs_an_error() {
 }
 
 #[test]
+fn a_tokenizer_that_makes_texts_long_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    TextModel::byte_level().save(dir.path()).unwrap();
+    let path = dir.path().join("tokenizer.json");
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let load = |part: &str, value: serde_json::Value| {
+        let mut definition = whole.clone();
+        definition[part] = value;
+        std::fs::write(&path, definition.to_string()).unwrap();
+        Tokenizer::load(dir.path())
+            .map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+    };
+    let steps = |kind: &str, step: serde_json::Value, count: usize| serde_json::json!({"type": "Sequence", kind: vec![step; count]});
+    let replace = |pattern: serde_json::Value, content: &str| serde_json::json!({"type": "Replace", "pattern": pattern, "content": content});
+    let doubled = || replace(serde_json::json!({"String": "a"}), "aa");
+    let refused = |part: &str, value| load(part, value).map(drop).unwrap_err();
+    let longer = |part: &str| format!("tokenizer.json: `{part}` may make a text more than 4096 times as long");
+    assert_eq!(refused("normalizer", steps("normalizers", doubled(), 30)), longer("normalizer"));
+    let everywhere = replace(serde_json::json!({"Regex": "x*"}), "aa");
+    assert_eq!(refused("normalizer", steps("normalizers", everywhere, 8)), longer("normalizer"));
+    assert_eq!(refused("decoder", steps("decoders", doubled(), 30)), longer("decoder"));
+    let bytes =
+        serde_json::json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    assert_eq!(refused("pre_tokenizer", steps("pretokenizers", bytes, 6)), longer("pre_tokenizer"));
+    let both = "tokenizer.json: `normalizer` and `pre_tokenizer` may make a text more than 4096 times as long";
+    assert_eq!(refused("normalizer", steps("normalizers", doubled(), 12)), both);
+    let prepend = serde_json::json!({"type": "Prepend", "prepend": ""});
+    let many = refused("normalizer", steps("normalizers", prepend, 500));
+    assert_eq!(many, "tokenizer.json: `normalizer` has more than 64 steps");
+    let large = refused("normalizer", replace(serde_json::json!({"String": "a"}), &"b".repeat(5 << 20)));
+    assert_eq!(large, "tokenizer.json: `normalizer` has more than 4194304 bytes");
+    let mut model = whole["model"].clone();
+    model["end_of_word_suffix"] = "x".repeat(65).into();
+    assert_eq!(refused("model", model), "tokenizer.json: `model.end_of_word_suffix` has more than 64 bytes");
+
+    let template = |ids: usize, texts: usize| {
+        let sequence = serde_json::json!({"Sequence": {"id": "A", "type_id": 0}});
+        let mut single = vec![sequence.clone(); texts];
+        single.push(serde_json::json!({"SpecialToken": {"id": "<|pad|>", "type_id": 0}}));
+        serde_json::json!({
+            "type": "TemplateProcessing", "single": single,
+            "pair": [sequence, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<|pad|>": {"id": "<|pad|>", "ids": vec![0; ids], "tokens": vec!["<|pad|>"; ids]}}
+        })
+    };
+    assert_eq!(load("post_processor", template(1000, 1)).unwrap().encode_whole("a").unwrap().len(), 1001);
+    let added = "tokenizer.json: `post_processor` puts more than 1024 tokens around a text";
+    assert_eq!(refused("post_processor", template(2000, 1)), added);
+    assert_eq!(refused("post_processor", template(1, 3)), added);
+
+    // Within the bounds, a text may still be too long.
+    let tokenizer = load("normalizer", steps("normalizers", doubled(), 8)).unwrap();
+    assert_eq!(tokenizer.encode("a").unwrap().len(), 256);
+    let error = tokenizer.encode(&"b".repeat(200_000)).unwrap_err().to_string();
+    let message = "a text of 200000 characters, of which each may become 1280, is too long";
+    assert_eq!(error, format!("the tokenizer failed: {message}\nhint: shorten the text"));
+}
+
+#[test]
 fn a_reply_is_taken_apart_by_the_models_own_form() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "chat_template.jinja", "{# writes <tool_call> #}");
