@@ -6,6 +6,7 @@ mod measured;
 mod methods;
 mod python;
 mod source;
+mod stack;
 mod values;
 mod variables;
 
@@ -24,14 +25,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use variables::Form;
+use variables::{Form, Size};
 
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 /// Renders a conversation into the text that a model was trained on.
 #[derive(Clone)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    /// One for each of [`budget::TEXTS`], with fewer steps for longer texts.
+    environments: [Environment<'static>; budget::TEXTS.len()],
     /// Empty if the model has none; then no conversation can be rendered.
     sources: Vec<Source>,
     /// The folder in which a template was looked for.
@@ -98,17 +100,25 @@ impl ChatTemplate {
         let syntax = python::syntax().map_err(|error| broken(&folder, &error))?;
         let mut longest = 0;
         for source in &sources {
-            let (text, literal) = measured(&source::prepare(&source.text), &syntax);
-            longest = longest.max(literal);
-            environment.add_template_owned(source.name.clone(), text).map_err(|error| broken(&source.path, &error))?;
+            let text = source::prepare(&source.text);
+            stack::check(&source.path, &text, &syntax)?;
+            let added = stack::deep(|| {
+                let (text, literal) = measured(&text, &syntax);
+                longest = longest.max(literal);
+                environment.add_template_owned(source.name.clone(), text)
+            });
+            let no_thread = |error| TextError::Io { action: "read", path: source.path.clone(), source: error };
+            added.map_err(no_thread)?.map_err(|error| broken(&source.path, &error))?;
         }
-        environment.set_fuel(Some(budget::steps(longest)));
-        let form = Form { text: true, parts: false, arguments_as_text: false };
-        let mut template = Self { environment, sources, folder, variables, form };
-        template.form = Form::probe(|messages| {
-            let messages = JinjaValue::from(Serde(messages));
-            template.run(template.choose(&[])?, messages, &RenderOptions::default()).ok()
+        let environments = budget::TEXTS.map(|text| {
+            let mut environment = environment.clone();
+            environment.set_fuel(Some(budget::steps(longest, text)));
+            environment
         });
+        let form = Form { text: true, parts: false, arguments_as_text: false };
+        let mut template = Self { environments, sources, folder, variables, form };
+        template.form =
+            Form::probe(|messages| template.run(template.choose(&[])?, messages, &RenderOptions::default()).ok());
         Ok(template)
     }
 
@@ -143,8 +153,8 @@ impl ChatTemplate {
 
     /// The name of a special token, such as `bos_token`, that the template uses but no variable defines.
     pub fn unknown_token(&self) -> Option<String> {
-        let template = self.environment.get_template(&self.choose(&[])?.name).ok()?;
-        let mut read: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+        let template = self.environments[0].get_template(&self.choose(&[])?.name).ok()?;
+        let mut read: Vec<String> = stack::deep(|| template.undeclared_variables(false)).ok()?.into_iter().collect();
         read.retain(|name| name.ends_with("_token") && !self.variables.contains_key(name));
         read.into_iter().min()
     }
@@ -162,7 +172,7 @@ impl ChatTemplate {
     /// The text of a conversation of such [values](Self::values).
     pub(crate) fn render_values(&self, messages: &[Value], options: &RenderOptions<'_>) -> Result<String> {
         let source = self.choose(options.tools).ok_or_else(|| TextError::NoTemplate(self.folder.clone()))?;
-        self.run(source, JinjaValue::from(Serde(messages)), options).map_err(|error| failure(source, &error))
+        self.run(source, messages, options).map_err(|error| failure(source, &error))
     }
 
     /// The file with the template for a conversation with these tools, or the folder where there is none.
@@ -192,29 +202,48 @@ impl ChatTemplate {
     fn run(
         &self,
         source: &Source,
-        messages: JinjaValue,
+        messages: &[Value],
         options: &RenderOptions<'_>,
     ) -> std::result::Result<String, Error> {
         let now = options.now.unwrap_or_else(Utc::now);
         let tools =
             if options.tools.is_empty() { JinjaValue::from(()) } else { JinjaValue::from(Serde(options.tools)) };
         let mut variables = BTreeMap::from([
-            ("messages", messages),
+            ("messages", JinjaValue::from(Serde(messages))),
             ("tools", tools),
             ("documents", JinjaValue::from(())),
             ("add_generation_prompt", options.add_generation_prompt.into()),
             ("strftime_now", JinjaValue::from_function(move |format: String| strftime(now, &format))),
         ]);
+        let mut size = Size::default();
+        messages.iter().chain(options.tools).for_each(|value| size.add(value));
         for (name, value) in self.variables.iter().chain(&options.variables) {
             variables.insert(name, JinjaValue::from(Serde(value)));
+            size.add(value);
         }
-        budget::start();
-        // minijinja 3.0.5 panics at `[][::-1]`: a template must not take the host down.
-        let render = || self.environment.get_template(&source.name)?.render(variables);
-        catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked, as it does for `[][::-1]`"))
-        })
+        let last = budget::TEXTS.len() - 1;
+        let mut at = budget::TEXTS.iter().position(|text| size.fits(*text)).unwrap_or(last);
+        loop {
+            budget::start(budget::TEXTS[at], size.bytes);
+            let rendered = render(&self.environments[at], source, variables.clone());
+            match budget::TEXTS.iter().position(|text| budget::needed() <= *text) {
+                Some(next) if next > at && rendered.is_err() => at = next,
+                _ => return rendered,
+            }
+        }
     }
+}
+
+fn render(
+    environment: &Environment<'_>,
+    source: &Source,
+    variables: BTreeMap<&str, JinjaValue>,
+) -> std::result::Result<String, Error> {
+    // minijinja 3.0.5 panics at `[][::-1]`: a template must not take the host down.
+    let render = || environment.get_template(&source.name)?.render(variables);
+    catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked, as it does for `[][::-1]`"))
+    })
 }
 
 /// The message of an error, with its line in the template.

@@ -372,6 +372,63 @@ fn a_template_without_bounds_costs_an_error() {
 }
 
 #[test]
+fn a_template_of_any_depth_is_read_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let load = |source: String| {
+        write(dir.path(), "chat_template.jinja", &source);
+        ChatTemplate::load(dir.path()).map(|template| template.unknown_token()).map_err(|error| error.to_string())
+    };
+    let around = |start: &str, many: &str, times: usize, end: &str| {
+        load(format!("{{{{ {start}{}{end} }}}}", many.repeat(times)))
+    };
+    // Within the bounds, the deepest templates of each form do not overflow the stack.
+    for (start, many, times, end) in [
+        ("a", "-1", 2000, ""),
+        ("", "not ", 4000, "a"),
+        ("", "-", 4000, "1"),
+        ("a", ".b", 2000, ""),
+        ("a", "[0]", 1300, ""),
+        ("a", "|string", 2000, ""),
+        ("a", " is string", 2000, ""),
+        ("a", "()", 2000, ""),
+        ("a", " if a", 2000, ""),
+        ("a", " if a else a", 1000, ""),
+        ("a", "==a", 2000, ""),
+        ("a", " and a", 2000, ""),
+        ("a", "**1", 2000, ""),
+        ("[", "a,", 2000, "]"),
+    ] {
+        assert_eq!(around(start, many, times, end), Ok(None), "{many}");
+        let error = around(start, many, 200_000, end).unwrap_err();
+        assert!(error.contains("chat_template.jinja: the chat template has more than 4096 words and signs"), "{error}");
+    }
+    let brackets = around("", "(", 4000, "").unwrap_err();
+    assert!(
+        brackets.contains("the chat template has an error: template exceeds maximum recursion limits"),
+        "{brackets}"
+    );
+    let chain = |elif: usize| load(format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(elif)));
+    assert_eq!(chain(1000), Ok(None));
+    assert!(chain(100_000).unwrap_err().contains("the chat template has more than 1024 `elif`"));
+}
+
+#[test]
+fn a_template_with_long_texts_has_few_steps() {
+    let render = |source: &str| template(source).render(&conversation(), &RenderOptions::default());
+    let turns = |bytes: usize, turns: usize| {
+        render(&format!("{{% set s = 'x' * {bytes} %}}{{% for i in range({turns}) %}}{{{{ i }}}}{{% endfor %}}"))
+    };
+    assert!(turns(1_000, 20_000).is_ok() && turns(10_000_000, 500).is_ok());
+    let error = turns(10_000_000, 20_000).unwrap_err().to_string();
+    assert!(error.contains("the chat template failed: engine ran out of fuel"), "{error}");
+    // A text that is long only in the end, and one that a block makes.
+    let long = "{% set n = namespace(s='') %}{% for i in range(1000) %}{% set n.s = n.s ~ 'x' * 200 %}{% endfor %}";
+    assert_eq!(render(&format!("{long}{{{{ n.s|length }}}}")).unwrap(), "200000");
+    let block = "{% set s %}{% for i in range(1000) %}{{ 'x' * 200 }}{% endfor %}{% endset %}{{ s|length }}";
+    assert_eq!(render(block).unwrap(), "200000");
+}
+
+#[test]
 fn a_tokenizer_that_makes_texts_long_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     TextModel::byte_level().save(dir.path()).unwrap();

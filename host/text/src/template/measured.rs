@@ -1,12 +1,12 @@
 //! Measures what a template joins: a template that doubles a string would otherwise take all memory in some forty steps.
 
-use super::budget::{KEEP, MEASURE};
+use super::budget::{KEEP, KEEP_BLOCK, MEASURE};
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 
 /// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`] and the values of each `set` in calls of
-/// [`KEEP`], at the same lines, and the bytes of its longest literal text. A source that is not a template is not changed:
+/// [`KEEP`] or [`KEEP_BLOCK`], at the same lines, and the bytes of its longest literal text. A source that is not a template is not changed:
 /// the environment reports it.
 pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
     let Ok(template) = parse(source, "", syntax.clone()) else { return (source.to_owned(), 0) };
@@ -65,6 +65,10 @@ impl Operands<'_> {
                 }
             }
             Stmt::SetBlock(set) => {
+                let end = set.target.span().end_offset as usize;
+                if let Some(rest) = self.source.get(end..).map(after_brackets) {
+                    self.edits.push((self.source.len() - rest.len(), KEEP_BLOCK));
+                }
                 self.optional(&set.filter);
                 self.statements(&set.body);
             }
@@ -220,13 +224,18 @@ mod tests {
             ("{% set n.x = (a, [b]) %}{% set y = 1, 2 %}", "{% set n.x =K(( (a, [b]))) %}{% set y =K(( 1, 2)) %}"),
             (
                 "{% set (x, y) = z %}{% set t|upper %}=a{% endset %}",
-                "{% set (x, y) =K(( z)) %}{% set t|upper %}=a{% endset %}",
+                "{% set (x, y) =K(( z)) %}{% set t|K|upper %}=a{% endset %}",
+            ),
+            (
+                "{%- set (t ) -%}a{% endset %}{% set u%}{% endset %}",
+                "{%- set (t ) |K-%}a{% endset %}{% set u|K%}{% endset %}",
             ),
             ("{{ a ~ }}", "{{ a ~ }}"),
         ] {
             let syntax = SyntaxConfig::default();
             let (found, _) = measured(source, &syntax);
-            assert_eq!(found.replace(MEASURE, "M(").replace(KEEP, "K(("), expected);
+            let found_short = found.replace(MEASURE, "M(").replace(KEEP, "K((").replace(KEEP_BLOCK, "|K");
+            assert_eq!(found_short, expected);
             assert_eq!(parse(&found, "", syntax.clone()).is_ok(), parse(source, "", syntax).is_ok());
         }
     }

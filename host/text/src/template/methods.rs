@@ -5,6 +5,7 @@ use super::budget::{charge, check_format, measure};
 use super::values::{Result, text};
 use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
+use std::collections::HashSet;
 
 pub(super) fn call(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value> {
     let own = match (value.kind(), value.as_str()) {
@@ -141,8 +142,10 @@ pub(super) fn strip(string: &str, chars: Option<&str>) -> String {
 }
 
 fn trim<'a>(string: &'a str, chars: Option<&str>, start: bool, end: bool) -> &'a str {
-    let gone = |char: char| match chars {
-        Some(chars) => chars.contains(char),
+    // The characters may be many.
+    let chars: Option<HashSet<char>> = chars.map(|chars| chars.chars().collect());
+    let gone = |char: char| match &chars {
+        Some(chars) => chars.contains(&char),
         None => is_space(char),
     };
     let string = if start { string.trim_start_matches(gone) } else { string };

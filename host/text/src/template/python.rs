@@ -1,7 +1,7 @@
 //! The functions, filters and tests of Jinja that templates use, where Python
 //! differs from minijinja.
 
-use super::budget::{ITEM_BYTES, KEEP, MEASURE, charge, check_format, counted_text, keep, measure};
+use super::budget::{ITEM_BYTES, KEEP, KEEP_BLOCK, MEASURE, charge, check_format, counted_text, keep, measure};
 use super::values::{Result, text};
 use super::{json, methods};
 use minijinja::syntax::SyntaxConfig;
@@ -20,6 +20,10 @@ pub(super) fn environment() -> Result<Environment<'static>> {
     environment.add_function(MEASURE.trim_end_matches('('), measure);
     environment.add_function(KEEP.trim_end_matches('('), keep);
     environment.set_unknown_method_callback(methods::call);
+    environment.add_filter(KEEP_BLOCK.trim_start_matches('|'), keep);
+    environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
+        measure(minijinja::functions::range(lower, upper, step)?)
+    });
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
     environment.add_filter("format", format);

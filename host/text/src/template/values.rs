@@ -5,7 +5,7 @@ use minijinja::{Error, Value};
 use std::fmt::Write as _;
 
 /// What a value counts beside its text.
-const VALUE_BYTES: usize = 8;
+pub(super) const VALUE_BYTES: usize = 8;
 /// The deepest nesting of lists and objects, as in JSON.
 const DEPTH: usize = 128;
 
@@ -24,9 +24,9 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// Whether `value` is shorter than `most` bytes as a text, and not nested too deeply. A list may have the same list
-/// many times.
-pub(super) fn is_within(value: &Value, most: usize) -> bool {
+/// The bytes of `value` as a text, roughly; `None` if it has more than `most`, or is nested too deeply. A list may have
+/// the same list many times.
+pub(super) fn size_within(value: &Value, most: usize) -> Option<usize> {
     fn counted(value: &Value, left: usize, depth: usize) -> Option<usize> {
         let left = left.checked_sub(VALUE_BYTES + value.as_str().map_or(0, str::len))?;
         match value.kind() {
@@ -41,7 +41,7 @@ pub(super) fn is_within(value: &Value, most: usize) -> bool {
             _ => Some(left),
         }
     }
-    counted(value, most, 0).is_some()
+    counted(value, most, 0).map(|left| most - left)
 }
 
 /// `repr(value)`

@@ -1,8 +1,12 @@
 //! A conversation as variables of a template.
 
 use super::json;
+use super::values::VALUE_BYTES;
 use gavel_data::{ContentPart, Message, ToolCall};
 use serde_json::{Map, Value, json as object};
+
+/// How many times rarer lists are compared than texts are read.
+const LISTS_COMPARED: usize = 64;
 
 /// The form of messages that a template supports, where templates differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,5 +100,40 @@ impl Form {
         };
         value.insert("function".into(), object!({"name": call.name, "arguments": arguments}));
         Value::Object(value)
+    }
+}
+
+/// The size of the variables.
+#[derive(Default)]
+pub(super) struct Size {
+    /// Bytes of all texts, and some for each value.
+    pub bytes: usize,
+    longest: usize,
+}
+
+impl Size {
+    pub fn add(&mut self, value: &Value) {
+        self.bytes += VALUE_BYTES;
+        match value {
+            Value::String(text) => self.add_text(text),
+            Value::Array(values) => values.iter().for_each(|value| self.add(value)),
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                self.bytes += VALUE_BYTES;
+                self.add_text(name);
+                self.add(value);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.longest = self.longest.max(text.len());
+    }
+
+    /// Whether steps that read texts of `text` bytes are as slow as steps that read the variables: a text as a whole, or
+    /// all of them where lists are compared, which is rare.
+    pub fn fits(&self, text: usize) -> bool {
+        self.longest.max(self.bytes / LISTS_COMPARED) <= text
     }
 }
