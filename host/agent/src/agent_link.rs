@@ -140,8 +140,9 @@ impl<P: Policy> AgentLink<P> {
         self.state().exhausted |= requests.iter().any(is_exhausted);
         self.progress.wait_for(WaitsFor::Policy);
         let accepted = requests.iter().flatten().cloned().collect();
-        let pending = self.policy.generate(accepted).await.map_err(EpisodeError::Policy)?;
+        // A turn may be written before the policy confirms that it was asked for.
         let start = Instant::now();
+        let pending = self.policy.generate(accepted).await.map_err(EpisodeError::Policy)?;
         let timed = pending.into_iter().map(async |turn| Ok((turn.await?, start.elapsed().as_secs_f64())));
         let turns: Vec<(Turn, f64)> = try_join_all(timed).await.map_err(EpisodeError::Policy)?;
         self.progress.wait_for(WaitsFor::Agent);

@@ -143,15 +143,15 @@ struct Play<'a, P> {
 impl<P: Policy> Play<'_, P> {
     async fn run(&mut self, first: PendingTurn<P::Error>) -> Result<FinishReason, EpisodeError<P::Error>> {
         let Some(Tools { set, limits }) = self.episode.tools.clone() else {
-            let turn = self.generate(first).await?;
+            let turn = self.generate(first, Instant::now()).await?;
             let finish_reason = turn.finish_reason;
             self.conversation.append_turn(turn, self.policy.text())?;
             return Ok(finish_reason);
         };
         let mut deadline = tokio::time::Instant::now() + limits.deadline;
-        let mut pending = first;
+        let (mut pending, mut asked) = (first, Instant::now());
         loop {
-            let Ok(turn) = timeout_at(deadline, self.generate(pending)).await else {
+            let Ok(turn) = timeout_at(deadline, self.generate(pending, asked)).await else {
                 return Ok(self.timed_out(RolloutStage::Generate, &limits));
             };
             let turn = turn?;
@@ -179,7 +179,7 @@ impl<P: Policy> Play<'_, P> {
             };
             let names: Vec<String> = reply.tool_calls.iter().map(|call| call.name.clone()).collect();
             self.progress.wait_for(WaitsFor::Tools(names.clone()));
-            let asked = Instant::now();
+            let called = Instant::now();
             let answered = sessions.answer(
                 &reply.tool_calls,
                 &reply.malformed,
@@ -188,7 +188,7 @@ impl<P: Policy> Play<'_, P> {
                 self.policy.text(),
             );
             let answered = timeout_at(deadline, answered).await;
-            let seconds = asked.elapsed().as_secs_f64();
+            let seconds = called.elapsed().as_secs_f64();
             self.report.in_tools.push(seconds);
             let Ok(answered) = answered else {
                 let cut = |name| ToolUse {
@@ -214,6 +214,7 @@ impl<P: Policy> Play<'_, P> {
             if left == 0 {
                 return Ok(FinishReason::Length);
             }
+            asked = Instant::now();
             pending = self.submit(left, turns).await.map_err(EpisodeError::Policy)?;
         }
     }
@@ -246,11 +247,15 @@ impl<P: Policy> Play<'_, P> {
         Ok(left)
     }
 
-    async fn generate(&mut self, pending: PendingTurn<P::Error>) -> Result<Turn, EpisodeError<P::Error>> {
+    /// Waits for a turn, which may be written before the policy confirms that it was `asked` for.
+    async fn generate(
+        &mut self,
+        pending: PendingTurn<P::Error>,
+        asked: Instant,
+    ) -> Result<Turn, EpisodeError<P::Error>> {
         self.progress.wait_for(WaitsFor::Policy);
-        let start = Instant::now();
         let turn = pending.await.map_err(EpisodeError::Policy)?;
-        self.report.generating.push(start.elapsed().as_secs_f64());
+        self.report.generating.push(asked.elapsed().as_secs_f64());
         Ok(turn)
     }
 

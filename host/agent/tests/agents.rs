@@ -135,6 +135,15 @@ fn a_fork_learns_only_what_was_written_in_it() {
 }
 
 #[test]
+fn a_turn_takes_from_when_the_agent_asks_for_it() {
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &["Call."]));
+    let sample = act_before(&policy, "call", 1000);
+    let generating = &sample.trajectories[0].report.generating;
+    let confirming = policy.confirming.lock().unwrap();
+    assert!(generating.len() == 1 && generating[0] >= confirming[0], "{generating:?} {confirming:?}");
+}
+
+#[test]
 fn requests_that_cannot_be_met_are_told_to_the_agent() {
     assert_eq!(act("again", &["First."], 1000).response(), "there is no message to answer; append one");
     let twice = "a conversation has one turn at a time";

@@ -11,6 +11,7 @@ use gavel_data::{FinishReason, Message, Role, Sample, ToolEnding, Trajectory};
 use gavel_plugin::{PluginSpec, Sandbox};
 use gavel_text::RenderOptions;
 use serde_json::{Value, json};
+use std::iter::zip;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +77,9 @@ fn calls_are_answered_until_a_turn_has_none() {
     assert_eq!((first.text().as_str(), first.tool_calls[0].name.as_str()), ("First.", "add"));
     assert_eq!(trajectory.messages[1].tool_call_id.as_deref(), Some(first.tool_calls[0].id.as_str()));
     assert_eq!(trajectory.report.generating.len(), 3);
+    // The episode begins after its first turn was asked for.
+    let confirming = policy.confirming.lock().unwrap();
+    assert!(zip(&trajectory.report.generating, &*confirming).skip(1).all(|(whole, part)| whole >= part));
     assert_eq!(*policy.conversations.lock().unwrap(), [0, 0, 0]);
     assert_eq!(*policy.forgotten.lock().unwrap(), [0]);
     assert!(policy.saw(0).contains("# Tools") && policy.saw(0).contains("Adds to the sum"));

@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn built(path: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
@@ -57,6 +57,8 @@ pub struct Scripted {
     pub text: TextModel,
     pub turns: Mutex<VecDeque<String>>,
     pub asked: Mutex<Vec<TurnRequest>>,
+    /// How long it took each time until the policy confirmed its requests, in seconds.
+    pub confirming: Mutex<Vec<f64>>,
     /// The conversation of each of them.
     pub conversations: Mutex<Vec<u64>>,
     begun: AtomicU64,
@@ -70,6 +72,7 @@ impl Scripted {
             text,
             turns: Mutex::new(turns),
             asked: Mutex::default(),
+            confirming: Mutex::default(),
             conversations: Mutex::default(),
             begun: AtomicU64::new(0),
             forgotten: Arc::default(),
@@ -96,6 +99,7 @@ impl Policy for Scripted {
     }
 
     async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<Infallible>>, Infallible> {
+        let start = Instant::now();
         let turn = |mut request: TurnRequest| {
             let written = self.turns.lock().unwrap().pop_front().expect("a turn more than in the script");
             let mut ids = self.text.tokenizer.encode(&written).unwrap();
@@ -107,7 +111,9 @@ impl Policy for Scripted {
             self.asked.lock().unwrap().push(request);
             async move { Ok(Turn { ids, logprobs, versions, finish_reason }) }.boxed()
         };
-        Ok(requests.into_iter().map(turn).collect())
+        let turns = requests.into_iter().map(turn).collect();
+        self.confirming.lock().unwrap().push(start.elapsed().as_secs_f64());
+        Ok(turns)
     }
 }
 
