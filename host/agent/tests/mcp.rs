@@ -324,6 +324,15 @@ fn a_list_of_functions_that_does_not_end_is_refused() {
 }
 
 #[test]
+fn an_empty_cursor_ends_the_list_of_functions() {
+    let served = Served::hostile("empty-cursor", &[]);
+    for spec in [hostile("empty-cursor"), served.spec()] {
+        let answered = (ToolEnding::Answered, "5".to_owned());
+        assert_eq!(answers(&calls(spec, &[("add", json!({}))])), [answered]);
+    }
+}
+
+#[test]
 fn an_answer_that_never_comes_costs_its_call_alone() {
     for way in ["other-id", "flood", "endless-stream"] {
         let served = Served::hostile(way, &[]);

@@ -20,6 +20,8 @@ def answer(message):
         result = {"tools": [TOOL]}
         if WAY == "endless-list":
             result["nextCursor"] = "again"
+        if WAY == "empty-cursor":
+            result["nextCursor"] = ""
         if WAY == "many-functions":
             result["tools"] = [{**TOOL, "name": f"add{index}"} for index in range(2_000)]
     elif method == "tools/call":

@@ -230,7 +230,8 @@ async fn listed(connection: &Connection) -> Result<Vec<Tool>, String> {
         if functions.len() > MAX_FUNCTIONS {
             return Err(format!("it has more than {MAX_FUNCTIONS}"));
         }
-        match page.next_cursor {
+        // Some servers end the list with an empty cursor, though MCP asks them to leave it out.
+        match page.next_cursor.filter(|next| !next.is_empty()) {
             Some(next) => cursor = Some(next),
             None => return Ok(functions),
         }
