@@ -28,6 +28,9 @@ pub(super) struct WrittenLine<'a> {
     /// not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt_text: Option<&'a str>,
+    /// For people; the task has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ground_truth: Option<&'a str>,
     /// For people; the finish reason determines it.
     pub(super) status: TrajectoryStatus,
     #[serde(flatten)]

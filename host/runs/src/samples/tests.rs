@@ -132,6 +132,21 @@ fn a_line_of_one_turn_without_token_ids_has_these_keys() {
     assert_eq!(keys, expected);
 }
 
+#[test]
+fn a_line_has_the_ground_truth_which_older_lines_lack() {
+    let run = tempfile::tempdir().unwrap();
+    let row = serde_json::from_value(json!({"prompt": "q", "reward_model": {"ground_truth": [4, 5]}})).unwrap();
+    let sample = Sample { task: Arc::new(Task::from_row(row, 0, "train").unwrap()), ..sample() };
+    let path = written_of(&sample, run.path(), false);
+    let mut older = lines(&path);
+    for line in &mut older {
+        assert_eq!(line.as_object_mut().unwrap().remove("ground_truth"), Some(json!("[4,5]")));
+    }
+    fs::write(&path, older.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let (samples, damage) = read(run.path());
+    assert_eq!((damage, samples[0].sample.hash()), (vec![], sample.hash()));
+}
+
 /// Writes two groups of two samples of two trajectories each as `step`, and gives the lines.
 fn groups(run: &Path, step: u64) -> Vec<String> {
     let mut tasks = TaskStore::open(run).unwrap();

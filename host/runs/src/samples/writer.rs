@@ -90,6 +90,7 @@ impl SampleWriter {
                 trajectory: number,
                 prompt: &sample.task.prompt,
                 prompt_text: prompt_text.as_deref(),
+                ground_truth: sample.task.reference.ground_truth.as_deref(),
                 status: trajectory.finish_reason.status(),
                 transcript,
                 error: WrittenFault::of(trajectory),
