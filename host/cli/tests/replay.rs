@@ -58,10 +58,20 @@ fn a_run_replays_to_the_last_bit_without_its_data_and_components() {
     let recorded = &found(&output)["recorded"][0];
     assert_eq!((&recorded["sample"], &recorded["reward"]), (&line["id"], &line["reward"]));
     assert_eq!(recorded["plugins"], line["plugins"]);
+    for field in ["prompt", "response", "ground_truth"] {
+        assert!(!line[field].is_null() && recorded[field] == line[field], "{field}: {recorded}");
+    }
     let said = stdout(&project.succeed(&["replay", "runs/run", "--sample", "2.3.1"]));
-    for expected in
-        ["\n2.3.1, task ", "\n  letter  scored ", "\n  loop  out-of-budget (cpu)\n", "\n  trap  fault\n    reason   "]
-    {
+    let truth = line["ground_truth"].as_str().unwrap();
+    assert!(said.contains(&format!("\n    truth    {truth}\n")) && said.contains("\n    response "), "{said}");
+    let asked = format!("\n    prompt   user: Say {truth}\n");
+    for expected in [
+        &asked,
+        "\n2.3.1, task ",
+        "\n  letter  scored ",
+        "\n  loop  out-of-budget (cpu)\n",
+        "\n  trap  fault\n    reason   ",
+    ] {
         assert!(said.contains(expected), "{expected:?}: {said}");
     }
     let said = stdout(&project.succeed(&["replay", "runs/run", "--step", "2"]));

@@ -49,12 +49,18 @@ pub fn comparison(run: &Path, found: &Comparison) {
     worst(found, ["recorded", "now"]);
 }
 
-/// Prints the recorded verdicts of the requested samples.
+/// Prints the requested samples with their recorded verdicts.
 pub fn recorded(samples: &[RecordedVerdicts]) {
-    for RecordedVerdicts { sample, task_id, reward, reason, plugins, not_called } in samples {
+    for RecordedVerdicts { sample, task_id, prompt, response, ground_truth, reward, reason, plugins, not_called } in
+        samples
+    {
         outln!();
         let reward = reward.map_or("no reward".to_owned(), |reward| format!("reward {reward}"));
         outln!("{sample}, task {}: recorded with {reward}", cut(task_id));
+        let prompt: Vec<_> = prompt.iter().map(|said| format!("{}: {}", said.role.as_str(), said.text())).collect();
+        item("prompt", &prompt.join("\n"));
+        item("response", if response.is_empty() { "(empty)" } else { response });
+        item("truth", ground_truth.as_deref().unwrap_or_default());
         item("reason", reason.as_deref().unwrap_or_default());
         for (name, verdict) in plugins {
             outln!("  {}  {}", Shown(name), said(verdict));

@@ -1,18 +1,24 @@
-//! The recorded verdicts of one sample.
+//! The recorded verdicts of one sample, with what they are about.
 
 use super::rerun::Selection;
-use gavel_data::{EvaluationRecord, NotCalled};
+use gavel_data::{EvaluationRecord, Message, NotCalled};
 use gavel_runs::RecordedSample;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The recorded verdicts of a run's plugins on a sample.
+/// A recorded sample, as far as its rewards depend on it, and the verdicts of the run's plugins.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedVerdicts {
     /// The sample.
     pub sample: String,
     /// Its task.
     pub task_id: String,
+    /// The prompt of its task.
+    pub prompt: Vec<Message>,
+    /// Its response.
+    pub response: String,
+    /// The ground truth of its task.
+    pub ground_truth: Option<String>,
     /// Its reward, if it had one.
     pub reward: Option<f64>,
     /// Why it had none.
@@ -24,12 +30,15 @@ pub struct RecordedVerdicts {
 }
 
 impl RecordedVerdicts {
-    /// The verdicts of a sample, if the selection names samples by id.
+    /// The sample and its verdicts, if the selection names samples by id.
     pub(super) fn asked_for(selection: &Selection, recorded: &RecordedSample) -> Option<Self> {
         selection.sample.as_ref()?;
         Some(Self {
             sample: recorded.id.clone(),
             task_id: recorded.sample.task.id.clone(),
+            prompt: recorded.sample.task.prompt.clone(),
+            response: recorded.sample.response(),
+            ground_truth: recorded.sample.task.reference.ground_truth.clone(),
             reward: recorded.reward,
             reason: recorded.reason.clone(),
             plugins: recorded.plugins.clone(),
