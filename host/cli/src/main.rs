@@ -2,6 +2,8 @@
 
 #[cfg(feature = "train")]
 mod bench;
+#[cfg(feature = "train")]
+mod command_line;
 mod completions;
 mod component;
 mod doctor;

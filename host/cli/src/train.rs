@@ -1,5 +1,6 @@
 //! `gavel train`, `sft`, `reward-model` and `dpo`
 
+use crate::command_line;
 use crate::component::component;
 use crate::environment::prepare_one_team;
 use crate::shown_rows::print_rows;
@@ -126,6 +127,7 @@ impl ConfigArgs {
     /// Reads and checks the configuration, changed by `settings`. A plugin's folder in it stands for its built component.
     pub fn read<T: TrainTable + DeserializeOwned>(&self, settings: &[String]) -> Result<Config<T>> {
         let mut config = load::<T>(&self.config, settings)?;
+        config.log.command = Some(command_line::recorded(std::env::args_os()));
         let rewards = config.reward.iter_mut().map(|reward| &mut reward.path);
         let tools = config.tool.iter_mut().map(|tool| &mut tool.path);
         for path in rewards.chain(tools).chain([&mut config.agent.path]).flatten() {

@@ -105,6 +105,7 @@ fn a_run_of_several_files_is_one_run() {
     project.succeed(&[&resume[..], &["train.steps=3"]].concat());
     assert_eq!(project.metrics("runs/run").len(), 4);
     let base = project.read("conf/base.toml");
+    assert!(project.read("runs/run/config.toml").starts_with("# gavel "));
     project.write("conf/base.toml", &base.replace("learning_rate = 1e-3", "learning_rate = 1e-2"));
     let output = project.run(&[&resume[..], &["train.steps=4"]].concat());
     assert!(stderr(&output).contains("another configuration, in train.learning_rate"), "{}", stderr(&output));
@@ -116,6 +117,12 @@ fn a_run_of_several_files_is_one_run() {
 #[test]
 fn mistakes_name_the_file_in_which_they_stand() {
     let project = Project::new();
+    let kept = project.read("runs/run/config.toml");
+    let commands = [" train -c run.toml --set reward.digit.weight=0.25", " --set train.steps=3"];
+    for (line, command) in kept.lines().zip(commands) {
+        assert!(line.starts_with("# gavel ") && line.ends_with(command), "{line}");
+    }
+    assert_eq!(kept.matches("# gavel ").count(), 2, "{kept}");
     let base = project.read("train.toml");
     project.write("run.toml", "include = [\"train.toml\", \"more.toml\"]\n[train]\nsteps = 2\n");
     for (base, more, message) in [

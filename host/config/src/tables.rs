@@ -313,19 +313,29 @@ pub struct LogTable {
     pub token_ids: bool,
     /// Whether TensorBoard event files are written; yes by default.
     pub tensorboard: bool,
+    /// The command line of this process, without secrets. It is no key.
+    #[serde(skip)]
+    pub command: Option<String>,
 }
 
 impl Default for LogTable {
     fn default() -> Self {
-        Self { dir: "runs".into(), name: "run".into(), trajectories: true, token_ids: false, tensorboard: true }
+        Self {
+            dir: "runs".into(),
+            name: "run".into(),
+            trajectories: true,
+            token_ids: false,
+            tensorboard: true,
+            command: None,
+        }
     }
 }
 
 impl LogTable {
     /// The folder of the run.
     pub fn folder(&self) -> FolderConfig {
-        let Self { dir, name, tensorboard, token_ids, .. } = self.clone();
-        FolderConfig { dir, name, tensorboard, token_ids }
+        let Self { dir, name, tensorboard, token_ids, command, .. } = self.clone();
+        FolderConfig { dir, name, tensorboard, token_ids, command }
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {

@@ -1,8 +1,12 @@
-//! `config.toml`: the configuration of a run, with every default.
+//! `config.toml`: the configuration of a run, with every default. Its first lines are comments: how the run was started,
+//! and each resume.
 
 use crate::error::{Result, RunError};
+use crate::holder::Holder;
 use crate::layout;
+use gavel_data::Shown;
 use gavel_data::files::{read_regular_text, write_whole};
+use std::io::ErrorKind;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -19,10 +23,25 @@ pub fn read_config(run: &Path) -> Result<Table> {
     parse(&path, &text)
 }
 
-/// Writes the configuration of `run`.
-pub(crate) fn write(run: &Path, text: &str) -> Result<()> {
+/// Writes the configuration of `run`, which the command line `command` has started or resumed.
+pub(crate) fn write(run: &Path, command: Option<&str>, text: &str) -> Result<()> {
     let path = layout::config(run);
-    write_whole(&path, text.as_bytes()).map_err(RunError::io("write", &path))
+    let written = match read_regular_text(&path, MOST_BYTES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        read => read.map_err(RunError::io("read", &path))?,
+    };
+    let before: String = written.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
+    let whole = format!("{before}{}{text}", started(&Holder::this_process(), command));
+    write_whole(&path, whole.as_bytes()).map_err(RunError::io("write", &path))
+}
+
+/// A comment with the version, the machine, the time and the command line of a start.
+fn started(process: &Holder, command: Option<&str>) -> String {
+    let mut line = format!("gavel {}", env!("CARGO_PKG_VERSION"));
+    let parts = [(" on ", process.host.as_deref()), (" at ", process.since.as_deref()), (": ", command)];
+    line.extend(parts.into_iter().filter_map(|(before, part)| part.map(|part| format!("{before}{part}"))));
+    // A line break in an argument must not end the comment.
+    format!("# {}\n", Shown(line))
 }
 
 /// Checks that `run` has the configuration `text`, except for the keys
@@ -87,6 +106,31 @@ mod tests {
         let new = parse("seed = 1\n[train]\nsteps = 4\nloss = {clip_low = 0.1}\n[log]\nname = 'x'");
         differences(&old, &new, "", &mut changed);
         assert_eq!(changed, ["log", "train.loss.clip_low", "train.steps"]);
+    }
+
+    #[test]
+    fn each_start_is_a_comment_before_the_configuration() {
+        let run = tempfile::tempdir().unwrap();
+        let text = "seed = 1\n# A comment.\n[train]\nsteps = 3\n";
+        write(run.path(), Some("gavel train -c 'a\nb.toml'"), text).unwrap();
+        write(run.path(), None, text).unwrap();
+        let written = std::fs::read_to_string(layout::config(run.path())).unwrap();
+        let (first, rest) = written.split_once('\n').unwrap();
+        let version = concat!("# gavel ", env!("CARGO_PKG_VERSION"), " ");
+        assert!(first.starts_with(version) && first.ends_with(": gavel train -c 'a\\nb.toml'"), "{first}");
+        let (second, rest) = rest.split_once('\n').unwrap();
+        assert!(second.starts_with(version) && !second.contains("train"), "{second}");
+        assert_eq!(rest, text);
+        assert_eq!(read_config(run.path()).unwrap(), text.parse().unwrap());
+    }
+
+    #[test]
+    fn a_start_is_one_line() {
+        let process = Holder { host: Some("gpu-7".into()), since: Some("2026-01-02T03:04:05Z".into()), pid: Some(1) };
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!("# gavel {version} on gpu-7 at 2026-01-02T03:04:05Z: gavel sft\n");
+        assert_eq!(started(&process, Some("gavel sft")), expected);
+        assert_eq!(started(&Holder::default(), None), format!("# gavel {version}\n"));
     }
 
     #[test]

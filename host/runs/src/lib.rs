@@ -3,7 +3,7 @@
 //!
 //! | in the folder ([`layout`]) | | written by | read by |
 //! |---|---|---|---|
-//! | `config.toml` | the configuration with every default | [`RunFolder`] | [`read_config`] |
+//! | `config.toml` | how the run was started, and the configuration with every default | [`RunFolder`] | [`read_config`] |
 //! | `metrics.jsonl` | the numbers of each step, a line a step | [`RunFolder`] | [`read_metrics`] |
 //! | `trajectories/step-NNNNNN.jsonl` | a line a trajectory: what is not the task's, and every plugin's outcome | [`RunFolder`], [`SampleWriter`] | [`SampleReader`] |
 //! | `tasks.jsonl` | each task once, by its hash | [`TaskStore`] | [`read_tasks`] |

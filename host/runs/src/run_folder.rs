@@ -32,6 +32,8 @@ pub struct FolderConfig {
     pub tensorboard: bool,
     /// Whether samples are recorded with their token ids.
     pub token_ids: bool,
+    /// The command line of this process, without secrets, for `config.toml`.
+    pub command: Option<String>,
 }
 
 /// The folder of a run under way. Of several ranks, rank 0 records what belongs to all of them, and each rank the samples
@@ -48,6 +50,8 @@ pub struct RunFolder {
 
 /// What rank 0 records for all.
 struct Shared {
+    /// The command line of this process.
+    command: Option<String>,
     metrics: MetricsLog,
     events: Option<EventWriter>,
     _lock: RunLock,
@@ -133,7 +137,7 @@ impl RunFolder {
             true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
             false => None,
         };
-        let shared = Some(Shared { metrics, events, _lock: lock });
+        let shared = Some(Shared { command: folder.command.clone(), metrics, events, _lock: lock });
         Ok(Self { path, rank: 0, shared, tasks, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
@@ -147,9 +151,10 @@ impl RunFolder {
         Checkpoints::new(&self.path)
     }
 
-    /// Writes the configuration.
+    /// Writes the configuration, behind a line about this process and the lines about earlier ones.
     pub fn keep_config(&self, text: &str) -> Result<()> {
-        config::write(&self.path, text)
+        let command = self.shared.as_ref().and_then(|shared| shared.command.as_deref());
+        config::write(&self.path, command, text)
     }
 
     /// Records the samples of a step, with the prompts that `prompt_text` makes of their tokens.

@@ -94,7 +94,13 @@ fn a_link_to_a_file_is_read() {
 fn nothing_is_written_through_a_link() {
     for name in ["lock", "metrics.jsonl", "config.toml.partial"] {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let config = FolderConfig { dir: root.path().into(), name: "run".into(), tensorboard: false, token_ids: false };
+        let config = FolderConfig {
+            dir: root.path().into(),
+            name: "run".into(),
+            tensorboard: false,
+            token_ids: false,
+            command: None,
+        };
         drop(RunFolder::create(&config, "seed = 1\n").unwrap());
         let (link, file) = (root.path().join("run").join(name), elsewhere.path().join("precious"));
         fs::write(&file, "precious").unwrap();

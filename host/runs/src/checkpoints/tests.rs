@@ -14,7 +14,13 @@ const RETENTION: Retention = Retention { last: 2, best: true };
 
 /// A run in `runs/run` below `root`.
 fn started(root: &Path) -> (RunFolder, Checkpoints) {
-    let config = FolderConfig { dir: root.join("runs"), name: "run".into(), tensorboard: false, token_ids: false };
+    let config = FolderConfig {
+        dir: root.join("runs"),
+        name: "run".into(),
+        tensorboard: false,
+        token_ids: false,
+        command: None,
+    };
     let folder = RunFolder::create(&config, "seed = 1\n").unwrap();
     let checkpoints = folder.checkpoints();
     (folder, checkpoints)
