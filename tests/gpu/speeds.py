@@ -198,7 +198,7 @@ class Speeds:
         # The first step also warms up.
         last = steps[1:]
         phases = ", ".join(f"{key.removeprefix('time/')} {median(last, key):.2f}" for key in sorted(last[0])
-                           if key.startswith("time/") and key != "time/step")
+                           if key.startswith("time/") and key not in ("time/step", "time/timestamp"))
         self.table.add(size, f"GRPO {prompts} x 8 x ({prompt} + {response})", f"{median(last, 'time/step'):.2f} s",
                        f"{median(last, 'perf/tokens_per_second'):.0f}", f"seconds: {phases}", "", "",
                        f"{memory.most()} in use, {predicted}")

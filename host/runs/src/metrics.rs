@@ -2,7 +2,10 @@
 //! `reward/*/latency_*`), so that two runs can be compared without them.
 
 use serde_json::{Map, Value};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// The time at which the numbers of a step were logged.
+pub(crate) const TIMESTAMP: &str = "time/timestamp";
 
 /// The numbers of one step, by name, in the order in which they were set.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,6 +54,14 @@ impl Metrics {
         seconds
     }
 
+    /// The numbers with `time/timestamp`: when they were logged, in seconds since 1970 (UTC).
+    pub fn stamped(&self, now: SystemTime) -> Self {
+        let mut metrics = self.clone();
+        // A clock before 1970 is not set.
+        metrics.set(TIMESTAMP, now.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()));
+        metrics
+    }
+
     /// A number by name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).and_then(Value::as_f64)
@@ -81,6 +92,7 @@ pub fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn nothing_is_zero_without_a_sign() {
@@ -94,5 +106,14 @@ mod tests {
             r#"{"sum":0.0,"mean":0.0,"loss":0.0,"below":-0.5}"#
         );
         assert!(mean(&[]).is_sign_positive());
+    }
+
+    #[test]
+    fn a_line_has_the_time_at_which_it_was_logged() {
+        let mut metrics = Metrics::of_step(2);
+        metrics.set("loss", 0.5);
+        let stamped = metrics.stamped(UNIX_EPOCH + Duration::from_millis(1_700_000_000_250));
+        assert_eq!(stamped.get("time/timestamp"), Some(1_700_000_000.25));
+        assert_eq!((stamped.get("step"), stamped.get("loss")), (Some(2.0), Some(0.5)));
     }
 }

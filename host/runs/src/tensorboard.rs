@@ -3,7 +3,7 @@
 //! that scalars need are small enough to be written by hand
 //! (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto).
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, TIMESTAMP};
 use gavel_data::Shown;
 use std::fs::File;
 use std::io::{BufWriter, Result, Write};
@@ -42,7 +42,8 @@ impl EventWriter {
     pub(crate) fn write(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
         let mut summary = Vec::new();
         for (name, value) in metrics.as_json() {
-            let Some(value) = value.as_f64().filter(|_| name != "step") else { continue };
+            // An event has its step and its time.
+            let Some(value) = value.as_f64().filter(|_| name != "step" && name != TIMESTAMP) else { continue };
             let mut scalar = Vec::new();
             bytes(&mut scalar, 1, Shown(name).to_string().as_bytes());
             tag(&mut scalar, 2, 5);

@@ -14,6 +14,7 @@ use gavel_text::TextModel;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Writes the metrics, samples and checkpoints of a run.
 pub(crate) struct Recorder {
@@ -40,9 +41,9 @@ impl Recorder {
         self.state == State::default()
     }
 
-    /// Adds the metrics of a step.
+    /// Adds the metrics of a step, with the time.
     pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        Ok(self.folder.log(step, metrics)?)
+        Ok(self.folder.log(step, &metrics.stamped(SystemTime::now()))?)
     }
 
     /// Adds the samples that this rank drew of the groups that step `step` trained on or dropped.
