@@ -98,6 +98,32 @@ fn every_column_reaches_the_reward_in_training() {
 }
 
 #[test]
+fn the_first_answers_of_a_validation_are_kept() {
+    let project = Project::new();
+    let run = ["sft", "-c", "sft.toml", "--set", "train.steps=1", "--set"];
+    project.succeed(&[&run[..], &["data.validation_samples=50"]].concat());
+    for step in [0, 1] {
+        let kept = lines(&project.path(&format!("runs/run/validation/trajectories/step-{step:06}.jsonl")));
+        // 6 rows with 50 answers each.
+        assert_eq!(kept.len(), 256);
+        for (number, line) in kept.iter().enumerate() {
+            let (row, answer) = (number / 50, number % 50);
+            assert_eq!(line["id"], format!("{step}.{row}.{answer}"));
+            assert_eq!(
+                (&line["task_id"], &line["ground_truth"]),
+                (&json!(format!("validation/{row}")), &json!(row.to_string()))
+            );
+            assert!(line["response"].is_string() && line["plugins"]["letter"]["outcome"] == "scored", "{line:?}");
+        }
+    }
+    assert_eq!(lines(&project.path("runs/run/validation/tasks.jsonl")).len(), 6);
+    let metrics = lines(&project.path("runs/run/metrics.jsonl"));
+    assert!(metrics.len() == 2 && metrics.iter().all(|line| line["time/timestamp"].is_f64()), "{metrics:?}");
+    project.succeed(&[&run[..], &["log.trajectories=false"]].concat());
+    assert!(!project.path("runs/run-2/validation").exists());
+}
+
+#[test]
 fn a_crash_is_never_a_score() {
     let project = Project::new();
     project.add_reward("broken", "hostile/trap.wasm", "");

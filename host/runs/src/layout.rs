@@ -37,6 +37,11 @@ pub fn tasks(run: &Path, rank: usize) -> PathBuf {
     run.join(format!("tasks{}.jsonl", of_rank(rank)))
 }
 
+/// The folder of answers to the validation set: it has samples and tasks as the run's own folder has them.
+pub fn validation(run: &Path) -> PathBuf {
+    run.join("validation")
+}
+
 /// What is in the name of a file that each rank of a run has: nothing for rank 0.
 pub fn of_rank(rank: usize) -> String {
     if rank == 0 { String::new() } else { format!(".rank-{rank}") }

@@ -7,6 +7,7 @@
 //! | `metrics.jsonl` | the numbers of each step, a line a step | [`RunFolder`] | [`read_metrics`] |
 //! | `trajectories/step-NNNNNN.jsonl` | a line a trajectory: what is not the task's, and every plugin's outcome | [`RunFolder`], [`SampleWriter`] | [`SampleReader`] |
 //! | `tasks.jsonl` | each task once, by its hash | [`TaskStore`] | [`read_tasks`] |
+//! | `validation/` | answers to the validation set, in `trajectories/` and `tasks.jsonl` of this folder | [`RunFolder`] | [`SampleReader`] |
 //! | `plugins/lineups.json` | the plugins with parameters, limits and weights, and since which step | [`write_plugin_sets`] | [`read_plugin_sets`] |
 //! | `plugins/<hash>.wasm` | the components | [`keep_component`] | [`find_component`] |
 //! | `checkpoints/step-NNNNNN/` | the policy, its optimiser, where the run stood, and the hash of every file | [`RunFolder`] | [`Checkpoints`] |

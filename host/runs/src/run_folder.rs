@@ -15,6 +15,7 @@ use crate::tasks::TaskStore;
 use crate::tensorboard::EventWriter;
 use gavel_data::disk;
 use gavel_data::files::make_folder;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,8 @@ struct Shared {
     command: Option<String>,
     metrics: MetricsLog,
     events: Option<EventWriter>,
+    /// The rows that were answered in validations.
+    validation: TaskStore,
     _lock: RunLock,
 }
 
@@ -137,7 +140,8 @@ impl RunFolder {
             true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
             false => None,
         };
-        let shared = Some(Shared { command: folder.command.clone(), metrics, events, _lock: lock });
+        let (command, validation) = (folder.command.clone(), TaskStore::open(&layout::validation(&path))?);
+        let shared = Some(Shared { command, metrics, events, validation, _lock: lock });
         Ok(Self { path, rank: 0, shared, tasks, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
@@ -162,13 +166,23 @@ impl RunFolder {
         &mut self,
         step: u64,
         samples: impl IntoIterator<Item = ScoredSample<'a>>,
-        mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
+        prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
     ) -> Result<()> {
-        let mut writer = SampleWriter::of_rank(&self.path, step, self.rank)?.token_ids(self.token_ids);
-        for sample in samples {
-            writer.write_with_prompts(&mut self.tasks, &sample, &mut prompt_text)?;
-        }
-        self.unsynced.push(writer.finish(&mut self.tasks)?);
+        let writer = SampleWriter::of_rank(&self.path, step, self.rank)?.token_ids(self.token_ids);
+        self.unsynced.push(writer.write_all(&mut self.tasks, samples, prompt_text)?);
+        Ok(())
+    }
+
+    /// Records answers to the validation set after `step`, on rank 0.
+    pub fn keep_validation<'a>(
+        &mut self,
+        step: u64,
+        samples: impl IntoIterator<Item = ScoredSample<'a>>,
+        prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
+    ) -> Result<()> {
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        let writer = SampleWriter::create(&layout::validation(&self.path), step)?;
+        self.unsynced.push(writer.write_all(&mut shared.validation, samples, prompt_text)?);
         Ok(())
     }
 
@@ -208,11 +222,14 @@ impl RunFolder {
         for path in &self.unsynced {
             disk::sync_file(path).map_err(RunError::io("sync", path))?;
         }
-        if let Some(path) = self.unsynced.first() {
-            disk::sync_folder(disk::folder_of(path)).map_err(RunError::io("sync", path))?;
+        let folders: BTreeSet<&Path> = self.unsynced.iter().map(|path| disk::folder_of(path)).collect();
+        for folder in folders {
+            disk::sync_folder(folder).map_err(RunError::io("sync", folder))?;
         }
         self.unsynced.clear();
-        self.shared.as_mut().map_or(Ok(()), |shared| shared.metrics.sync())
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        shared.validation.sync()?;
+        shared.metrics.sync()
     }
 
     /// Removes the records of the steps after `step`, from which the run continues, and lines of metrics that cannot be
@@ -221,6 +238,7 @@ impl RunFolder {
     pub fn rewind(&mut self, step: u64) -> Result<Rewound> {
         let checkpoints = self.checkpoints().forget_after(step)?;
         let samples = forget_samples_after(&self.path, step)?;
+        forget_samples_after(&layout::validation(&self.path), step)?;
         let shared = self.shared.as_mut();
         let (metrics, damaged) = match shared {
             Some(Shared { metrics, events, .. }) => {

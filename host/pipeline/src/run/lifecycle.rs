@@ -219,6 +219,9 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             );
         }
         metrics.extend(found);
+        if self.config.log.trajectories {
+            self.recorder.keep_validation(self.recorder.state().step, &groups, self.rollout.engine.text())?;
+        }
         Ok((accuracy, waited, self.rollout.validating.policy.take()))
     }
 

@@ -6,7 +6,7 @@ use crate::rows::Numbering;
 use crate::run::summary::Summary;
 use crate::samples::DrawnGroup;
 use gavel_config::CheckpointTable;
-use gavel_data::Member;
+use gavel_data::{Group, Member};
 use gavel_plugin::Tape;
 use gavel_runs::Metrics;
 use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, Spent, State};
@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
+
+/// The most answers of a validation that are kept.
+const VALIDATION_ANSWERS: usize = 256;
 
 /// Writes the metrics, samples and checkpoints of a run.
 pub(crate) struct Recorder {
@@ -67,15 +70,21 @@ impl Recorder {
                 advantages,
             })
         });
-        // The samples of a group follow each other, and most begin with the same prompt.
-        let mut last: (Vec<u32>, Option<Arc<str>>) = Default::default();
-        let prompt_text = |ids: &[u32]| {
-            if last.0 != ids {
-                last = (ids.to_vec(), text.tokenizer.decode_with(ids, false).ok().map(Arc::from));
-            }
-            last.1.clone()
-        };
-        Ok(self.folder.keep_samples(step, samples, prompt_text)?)
+        Ok(self.folder.keep_samples(step, samples, prompt_text(text))?)
+    }
+
+    /// Adds the first answers of the validation after step `step`; `groups` has a group for each row.
+    pub(crate) fn keep_validation(&mut self, step: u64, groups: &[Group], text: &TextModel) -> Result<()> {
+        let answers = (0..).zip(groups).flat_map(|(row, group)| group.members.iter().map(move |member| (row, member)));
+        let samples = answers.take(VALIDATION_ANSWERS).map(|(group, Member { sample, outcome, .. })| ScoredSample {
+            step,
+            group,
+            trained_step: None,
+            sample,
+            outcome,
+            advantages: &[],
+        });
+        Ok(self.folder.keep_validation(step, samples, prompt_text(text))?)
     }
 
     /// Counts a group that was trained on, or the reason why it was not.
@@ -186,5 +195,17 @@ impl Recorder {
             longest_waits: Vec::new(),
             is_stopped: false,
         })
+    }
+}
+
+/// Makes the text of a prompt of its tokens. The samples of a group follow each other, and most begin with the same
+/// prompt, so the last text is kept.
+fn prompt_text(text: &TextModel) -> impl FnMut(&[u32]) -> Option<Arc<str>> {
+    let mut last: (Vec<u32>, Option<Arc<str>>) = Default::default();
+    move |ids| {
+        if last.0 != ids {
+            last = (ids.to_vec(), text.tokenizer.decode_with(ids, false).ok().map(Arc::from));
+        }
+        last.1.clone()
     }
 }

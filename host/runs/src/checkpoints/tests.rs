@@ -2,7 +2,7 @@ use super::*;
 use crate::metrics::Metrics;
 use crate::power_cut::after_each_operation;
 use crate::run_folder::{FolderConfig, Rewound, RunFolder};
-use crate::samples::ScoredSample;
+use crate::samples::{SampleReader, ScoredSample};
 use gavel_data::files::write_whole;
 use gavel_data::{Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory};
 use std::cell::Cell;
@@ -236,6 +236,39 @@ fn the_state_of_another_step_is_damage() {
         let error = kept.find(None).unwrap_err().to_string();
         assert!(error.contains(&format!("state.json: it is the state of step {step}\n")), "{error}");
     }
+}
+
+#[test]
+fn validations_are_kept_apart_and_forgotten_with_their_steps() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, _) = started(root.path());
+    let outcome = SampleOutcome::without_calls(OutcomeKind::Scored, "");
+    for number in [0, 2, 4] {
+        let answers = [sample(number), sample(9)];
+        let scored = (0..).zip(&answers).map(|(group, sample)| ScoredSample {
+            step: number,
+            group,
+            trained_step: None,
+            sample,
+            outcome: &outcome,
+            advantages: &[],
+        });
+        folder.keep_validation(number, scored, |_| None).unwrap();
+    }
+    let validation = layout::validation(folder.path());
+    let ids = |run: &Path| -> Vec<String> {
+        let reader = SampleReader::open(run).unwrap();
+        let steps: Vec<u64> = reader.steps().collect();
+        let samples = steps.into_iter().flat_map(|step| reader.samples(step).unwrap());
+        let ids = samples.map(|sample| sample.unwrap().id).collect();
+        assert_eq!(reader.damage().len(), 0);
+        ids
+    };
+    assert_eq!(ids(&validation), ["0.0.0", "0.1.0", "2.0.0", "2.1.0", "4.0.0", "4.1.0"]);
+    assert_eq!(ids(folder.path()), [""; 0]);
+    folder.rewind(2).unwrap();
+    assert_eq!(ids(&validation), ["0.0.0", "0.1.0", "2.0.0", "2.1.0"]);
+    assert_eq!(crate::tasks::read_tasks(&validation).unwrap().0.len(), 4);
 }
 
 #[test]

@@ -111,6 +111,19 @@ impl SampleWriter {
         Ok(())
     }
 
+    /// Adds these samples with their prompts and [finishes](Self::finish) the file.
+    pub(crate) fn write_all<'a>(
+        mut self,
+        tasks: &mut TaskStore,
+        samples: impl IntoIterator<Item = ScoredSample<'a>>,
+        mut prompt_text: impl FnMut(&[u32]) -> Option<Arc<str>>,
+    ) -> Result<PathBuf> {
+        for sample in samples {
+            self.write_with_prompts(tasks, &sample, &mut prompt_text)?;
+        }
+        self.finish(tasks)
+    }
+
     fn write_line(&mut self, line: &WrittenLine<'_>) -> std::io::Result<()> {
         self.release(b"}\n")?;
         serde_json::to_writer(&mut self.held, line)?;
