@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use gavel_data::files::finish_folder;
 use gavel_policy::{Device, Model, ModelFolder, stored_kind};
+use gavel_runs::check_weights;
 use gavel_text::TextModel;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,10 +16,11 @@ use std::process::ExitCode;
 /// any other.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  gavel merge -m runs/lora/checkpoints/step-000120 -o merged\n  gavel generate -m merged --prompt 'Once upon'"
+    after_help = "Example:\n  gavel merge -m runs/lora -o merged\n  gavel generate -m merged --prompt 'Once upon'"
 )]
 pub struct MergeArgs {
-    /// The adapter: a folder with adapter_config.json, which names its base, and adapter_model.safetensors.
+    /// The adapter: a folder with adapter_config.json, which names its base, and adapter_model.safetensors; or the folder
+    /// of a run, for its newest checkpoint; or a name on the hub.
     #[arg(long, short, value_name = "DIR")]
     model: PathBuf,
     /// The folder to write, which must be new or empty.
@@ -28,6 +30,8 @@ pub struct MergeArgs {
 
 pub fn run(args: MergeArgs) -> Result<ExitCode> {
     let MergeArgs { model, output } = args;
+    let model = gavel_hub::model(&model)?.into_owned();
+    check_weights(&model)?;
     let folder = ModelFolder::open(&model)?;
     if folder.adapter.is_none() {
         bail!("{} has no adapter_config.json: there is no adapter to merge", model.display());

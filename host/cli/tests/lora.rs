@@ -93,7 +93,8 @@ fn a_checkpoint_is_an_adapter_that_everything_takes() {
     // The remains of an interrupted merge.
     std::fs::create_dir(project.path("merged.partial")).unwrap();
     project.write("merged.partial/model.safetensors", "");
-    project.succeed(&["merge", "-m", adapter, "-o", "merged/"]);
+    // The folder of the run stands for its newest checkpoint.
+    project.succeed(&["merge", "-m", "runs/lora", "-o", "merged/"]);
     assert!(!project.path("merged.partial").exists());
     for name in ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
         assert!(project.path("merged").join(name).exists(), "{name}");
