@@ -1,5 +1,7 @@
 //! `gavel score`: plugins over saved completions.
 
+mod dash;
+mod output;
 pub mod recording;
 mod reward_models;
 pub mod source;
@@ -8,10 +10,10 @@ mod summary;
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
 use crate::terminal;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use gavel_data::files::partial;
-use gavel_data::{ColumnNames, KnownColumn, OutcomeKind, Sample, SampleOutcome, disk};
+use dash::is_dash;
+use gavel_data::{ColumnNames, KnownColumn, OutcomeKind, Sample, SampleOutcome};
 use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::layout;
@@ -19,13 +21,11 @@ use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::Recording;
 use gavel_scoring::{InFlight, Pending, PendingGroup, Scorer, ScorerConfig};
 use indicatif::ProgressBar;
+use output::{Output, OutputRow};
 use recording::Recorder;
-use serde::Serialize;
 use source::{Completion, Source};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ use summary::Summary;
 /// `reward` is null unless every plugin with a weight scored.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n  gavel score --plugin judge.wasm --data completions.jsonl --out scores.jsonl --record judged\n  gavel score --replay judged --out again.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
+    after_help = "Example:\n  gavel score --plugin answer=exact-answer.wasm --plugin format.wasm:0.1 \\\n      --params format='{\"pattern\": \"Answer: .*\"}' --data completions.jsonl --out scores.jsonl\n  gavel score --plugin judge.wasm --data completions.jsonl --out scores.jsonl --record judged\n  generate | gavel score --plugin answer.wasm --data - --out - | jq .reward\n  gavel score --replay judged --out again.jsonl\n\nExit status: 0 all rows processed, whatever their outcomes; 1 a row could not be read; 2 usage or configuration."
 )]
 pub struct ScoreArgs {
     /// A component or the folder of a built plugin, its name in the output and its weight in the reward, 1 by default.
@@ -68,13 +68,13 @@ pub struct ScoreArgs {
     #[arg(long = "exec", value_name = "NAME=PATH", value_parser = plugin_args::program)]
     programs: Vec<ProgramSpec>,
     /// The completions: a .jsonl or .parquet file, a folder of them, a pattern such as 'out/*.jsonl', or any of these on
-    /// the hub, hf://datasets/ORG/NAME/FILES.
+    /// the hub, hf://datasets/ORG/NAME/FILES; or - for JSON Lines on stdin.
     #[arg(long, value_name = "PATH", required_unless_present = "replay")]
     data: Option<PathBuf>,
     /// The name of a column in the completions, as in [data.columns]: ground_truth=final_answer.
     #[arg(long = "column", value_name = "NAME=COLUMN", requires = "data", value_parser = plugin_args::column)]
     columns: Vec<(KnownColumn, String)>,
-    /// The file for the scores, JSON Lines.
+    /// The file for the scores, JSON Lines; - for stdout.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Record the inputs of every verdict in a new folder: the rows, the plugins, and the answers that plugins got from
@@ -111,6 +111,9 @@ pub struct ScoreArgs {
 }
 
 pub fn run(args: ScoreArgs) -> Result<ExitCode> {
+    if args.json && is_dash(&args.out) {
+        bail!("--json and --out - would both write to stdout\nhint: leave out --json: the summary is on stderr too");
+    }
     let limits =
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };
     let recording = args.replay.as_deref().map(Recording::open).transpose()?;
@@ -125,8 +128,10 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     };
     let reward_models = reward_models::load(args.reward_models, &mut plugins, limits)?;
     let names: ColumnNames = args.columns.into_iter().collect();
-    let data = args.data.as_deref().map(gavel_hub::dataset).transpose()?;
+    let is_stdin = args.data.as_deref().is_some_and(is_dash);
+    let data = args.data.as_deref().filter(|_| !is_stdin).map(gavel_hub::dataset).transpose()?;
     let rows = match (&data, &recording) {
+        _ if is_stdin => Source::stdin(&names, args.seed)?,
         (Some(data), _) => Source::dataset(data, &names, args.seed)?,
         (None, Some(recording)) => Source::recorded(recording),
         (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
@@ -161,12 +166,12 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         // The last row first, so that this thread sleeps once for all of them.
         let ended: Vec<Ended> = in_flight.start(started).rev().map(|row| row.wait(&sink.scorer)).collect();
         for row in ended.into_iter().rev() {
-            out.write(sink.finish(row)?)?;
+            out.write(&sink.finish(row)?)?;
         }
     }
     for row in in_flight {
         let row = row.wait(&sink.scorer);
-        out.write(sink.finish(row)?)?;
+        out.write(&sink.finish(row)?)?;
     }
     let mut summary = sink.end()?;
     out.finish()?;
@@ -249,49 +254,5 @@ impl Sink {
             recorder.finish()?;
         }
         Ok(self.summary)
-    }
-}
-
-#[derive(Serialize)]
-struct OutputRow {
-    id: Option<String>,
-    #[serde(flatten)]
-    scores: SampleOutcome,
-}
-
-/// The output file, which gets its name when it is whole.
-struct Output {
-    writer: BufWriter<File>,
-    partial: PathBuf,
-    path: PathBuf,
-}
-
-impl Output {
-    fn create(path: &Path, data: Option<&Path>) -> Result<Self> {
-        let is_data = |out: PathBuf| data.is_some_and(|data| data.canonicalize().is_ok_and(|data| out == data));
-        if path.canonicalize().is_ok_and(is_data) {
-            bail!("--out and --data are the same file {}", path.display());
-        }
-        if path.is_dir() {
-            bail!("--out {} is a folder\nhint: name a file in it", path.display());
-        }
-        let partial = partial(path);
-        let file = File::create(&partial).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { writer: BufWriter::new(file), partial, path: path.to_owned() })
-    }
-
-    fn write(&mut self, row: OutputRow) -> Result<()> {
-        serde_json::to_writer(&mut self.writer, &row)
-            .map_err(std::io::Error::from)
-            .and_then(|()| self.writer.write_all(b"\n"))
-            .with_context(|| format!("cannot write {}", self.path.display()))
-    }
-
-    fn finish(mut self) -> Result<()> {
-        let written = self.writer.flush().and_then(|()| disk::sync(self.writer.get_ref(), &self.partial));
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
-        disk::rename(&self.partial, &self.path)
-            .and_then(|()| disk::sync_folder(disk::folder_of(&self.path)))
-            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }

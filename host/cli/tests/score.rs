@@ -73,6 +73,37 @@ fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
 }
 
 #[test]
+fn rows_come_from_stdin_and_scores_go_to_stdout() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.jsonl"), ROWS).unwrap();
+    let (plugin, params) =
+        (format!("format={}", built("plugins/format.wasm").display()), r#"{"pattern":"Answer: .*"}"#);
+    let scored = |data: &str, out: &str| {
+        let arguments = ["score", "--plugin", &plugin, "--params", params, "--data", data, "--out", out];
+        let stdin = std::fs::File::open(folder.path().join("data.jsonl")).unwrap();
+        let mut gavel = Command::new(env!("CARGO_BIN_EXE_gavel"));
+        gavel.current_dir(folder.path()).args(arguments).stdin(stdin).output().unwrap()
+    };
+    let output = scored("-", "-");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("stdin, line 2: not a JSON object"), "{}", stderr(&output));
+    assert!(stderr(&output).contains(" rows/s) -> stdout\n"), "{}", stderr(&output));
+    let written: Vec<Value> = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    scored("data.jsonl", "scores.jsonl");
+    let verdicts = |rows: &[Value]| -> Vec<(Value, Value, Value)> {
+        rows.iter().map(|row| (row["id"].clone(), row["reward"].clone(), row["outcome"].clone())).collect()
+    };
+    assert_eq!(verdicts(&written), verdicts(&rows(&folder.path().join("scores.jsonl"))));
+    assert_eq!(written[0]["reward"], 1.0);
+    assert!(!folder.path().join("-").exists());
+}
+
+#[test]
 fn a_looping_plugin_costs_its_rows_and_not_the_job() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("data.jsonl"), "{\"response\":\"x\"}\n".repeat(6)).unwrap();
@@ -129,6 +160,9 @@ fn usage_and_configuration_errors_exit_with_2() {
         assert!(stderr(&output).contains(message), "{more:?}: {}", stderr(&output));
         assert!(!folder.path().join("o.jsonl").exists());
     }
+    let output = gavel(folder.path(), &["score", "--plugin", plugin, "--data", "-", "--out", "-", "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--json and --out - would both write to stdout\nhint: "), "{}", stderr(&output));
 }
 
 #[test]

@@ -26,6 +26,7 @@ use parquet_reader::ParquetReader;
 use parquet_rows::AnyError;
 use std::fs::File;
 use std::io::BufReader;
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -103,6 +104,14 @@ impl RowReader {
             })?;
             Source::Parquet { reader: Box::new(reader), is_over: false }
         };
+        Ok(Self { path: path.to_owned(), position: 0, source })
+    }
+
+    /// Reads JSON Lines from standard input, which `path` names in messages.
+    fn stdin(path: &Path) -> Result<Self, RowError> {
+        let input = std::io::stdin().as_fd().try_clone_to_owned();
+        let file = File::from(input.map_err(|source| RowError::Open { path: path.to_owned(), source })?);
+        let source = Source::Jsonl { lines: Lines::new(BufReader::new(file), row_size::MOST_BYTES), line: 0 };
         Ok(Self { path: path.to_owned(), position: 0, source })
     }
 

@@ -1,4 +1,4 @@
-//! Where completions come from: a file, or a recording.
+//! Where completions come from: a file, standard input, or a recording.
 
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{ColumnNames, DatasetReader, DatasetRow, RowError, Sample};
@@ -28,12 +28,20 @@ pub struct Source<'a>(Peekable<Box<dyn Iterator<Item = Keyed> + 'a>>);
 impl<'a> Source<'a> {
     /// The rows of a dataset whose columns have these names; their seeds follow from `seed` and their positions.
     pub fn dataset(path: &Path, names: &'a ColumnNames, seed: u64) -> Result<Self, RowError> {
-        let rows = DatasetReader::open(path)?;
+        Ok(Self::rows(DatasetReader::open(path)?, names, seed))
+    }
+
+    /// The same for JSON Lines on standard input.
+    pub fn stdin(names: &'a ColumnNames, seed: u64) -> Result<Self, RowError> {
+        Ok(Self::rows(DatasetReader::stdin()?, names, seed))
+    }
+
+    fn rows(rows: DatasetReader, names: &'a ColumnNames, seed: u64) -> Self {
         let mut attempts = Attempts::default();
-        Ok(Self::new(rows.map(move |row| match from_row(row, names, seed, &mut attempts) {
+        Self::new(rows.map(move |row| match from_row(row, names, seed, &mut attempts) {
             Ok(completion) => (Some(completion.sample.task.id.clone()), Ok(completion)),
             Err(error) => (None, Err(error)),
-        })))
+        }))
     }
 
     /// The samples of a recording, with the seeds that they had.

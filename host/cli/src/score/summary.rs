@@ -1,5 +1,6 @@
 //! The summary of `gavel score`.
 
+use super::dash::is_dash;
 use crate::outcomes::{Counts, Outcomes, listed};
 use crate::terminal::{self, errln};
 use gavel_data::{OutcomeKind, SampleOutcome};
@@ -34,7 +35,8 @@ impl Summary {
     pub fn print(&self, out: &Path) {
         let rate = self.rows as f64 / self.seconds.max(1e-9);
         let rows = if self.rows == 1 { "row" } else { "rows" };
-        errln!("{} {rows} in {:.2} s ({rate:.0} rows/s) -> {}", self.rows, self.seconds, out.display());
+        let out = if is_dash(out) { "stdout".into() } else { out.to_string_lossy() };
+        errln!("{} {rows} in {:.2} s ({rate:.0} rows/s) -> {out}", self.rows, self.seconds);
         if self.rows > 0 {
             let mean = self.reward_mean.map_or_else(|| "none".to_owned(), |mean| format!("mean {mean:.4}"));
             errln!("  reward    {mean}; {}", listed(&self.outcomes));

@@ -34,6 +34,16 @@ impl DatasetReader {
         Ok(Self { files, reader, before: 0 })
     }
 
+    /// Reads JSON Lines from standard input.
+    ///
+    /// # Errors
+    /// There is no standard input.
+    pub fn stdin() -> Result<Self, RowError> {
+        let path = Path::new("stdin");
+        let reader = RowReader::stdin(path)?;
+        Ok(Self { files: Vec::new().into_iter(), reader: Some((path.into(), reader)), before: 0 })
+    }
+
     fn reader(file: &Path) -> Result<(Arc<Path>, RowReader), RowError> {
         Ok((file.into(), RowReader::open(file)?))
     }
