@@ -50,6 +50,18 @@ fn a_setting_names_a_reward() {
         let error = refused(&project, "train.toml", &[setting]);
         assert!(error.starts_with(&format!("error: --set {setting}: ")) && error.contains(message), "{error}");
     }
+    let toolbox = built("guests/toolbox.wasm");
+    let tools = format!("{}[[tool]]\nname = \"box\"\npath = {toolbox:?}\n", project.read("train.toml"));
+    project.write("tools.toml", &tools);
+    for (config, setting, message) in [
+        ("tools.toml", "tool.box.limits.cpu=much", "invalid value: string \"much\", expected a duration"),
+        ("tools.toml", "tool.bix.retries=1", "no [[tool]] is named `bix`; there are: box"),
+        ("tools.toml", "tool.box={}", "tool.box is a table\nhint: set a key of it, such as tool.box.retries=2"),
+        ("train.toml", "tool.box.retries=1", "the configuration has no [[tool]]"),
+    ] {
+        let error = refused(&project, config, &[setting]);
+        assert!(error.starts_with(&format!("error: --set {setting}: ")) && error.contains(message), "{error}");
+    }
     let error = refused(&project, "train.toml", &["rollout.stop=[\"x\"]", "rollout.stop.x=1"]);
     assert!(error.contains("--set rollout.stop.x=1: rollout.stop is a list; change it in the file"), "{error}");
     let error = refused(&project, "sft.toml", &["reward=[]", "reward.letter.weight=1"]);
@@ -93,6 +105,7 @@ fn a_run_of_several_files_is_one_run() {
     );
     project.succeed(&["train", "-c", "run.toml", "--set", "reward.digit.weight=0.25"]);
     let written: toml::Table = project.read("runs/run/config.toml").parse().unwrap();
+    assert!(project.read("runs/run/config.toml").starts_with("# gavel "));
     assert!(!written.contains_key("include"));
     assert_eq!(written["train"]["steps"].as_integer(), Some(2));
     assert_eq!(written["train"]["prompts_per_step"].as_integer(), Some(4));
@@ -104,8 +117,13 @@ fn a_run_of_several_files_is_one_run() {
     let resume = ["train", "-c", "run.toml", "--resume", "--set", "reward.digit.weight=0.25", "--set"];
     project.succeed(&[&resume[..], &["train.steps=3"]].concat());
     assert_eq!(project.metrics("runs/run").len(), 4);
+    let kept = project.read("runs/run/config.toml");
+    let commands = [" train -c run.toml --set reward.digit.weight=0.25", " --set train.steps=3"];
+    for (line, command) in kept.lines().zip(commands) {
+        assert!(line.starts_with("# gavel ") && line.ends_with(command), "{line}");
+    }
+    assert_eq!(kept.matches("# gavel ").count(), 2, "{kept}");
     let base = project.read("conf/base.toml");
-    assert!(project.read("runs/run/config.toml").starts_with("# gavel "));
     project.write("conf/base.toml", &base.replace("learning_rate = 1e-3", "learning_rate = 1e-2"));
     let output = project.run(&[&resume[..], &["train.steps=4"]].concat());
     assert!(stderr(&output).contains("another configuration, in train.learning_rate"), "{}", stderr(&output));
@@ -117,12 +135,6 @@ fn a_run_of_several_files_is_one_run() {
 #[test]
 fn mistakes_name_the_file_in_which_they_stand() {
     let project = Project::new();
-    let kept = project.read("runs/run/config.toml");
-    let commands = [" train -c run.toml --set reward.digit.weight=0.25", " --set train.steps=3"];
-    for (line, command) in kept.lines().zip(commands) {
-        assert!(line.starts_with("# gavel ") && line.ends_with(command), "{line}");
-    }
-    assert_eq!(kept.matches("# gavel ").count(), 2, "{kept}");
     let base = project.read("train.toml");
     project.write("run.toml", "include = [\"train.toml\", \"more.toml\"]\n[train]\nsteps = 2\n");
     for (base, more, message) in [

@@ -3,8 +3,8 @@
 use gavel_runs::{find_named, table_names};
 use toml::{Table, Value};
 
-/// The lists whose tables are selected by their names.
-const NAMED: [&str; 1] = ["reward"];
+/// The lists whose tables are selected by their names, each with a setting of a table.
+const NAMED: [(&str, &str); 2] = [("reward", "weight=0.5"), ("tool", "retries=2")];
 
 const HINT: &str = "\nhint: write --set table.key=value, such as --set train.steps=100";
 
@@ -23,6 +23,11 @@ pub(super) fn set(table: &mut Table, setting: &str) -> Result<(), String> {
     set_in_table(table, "", key, value)
 }
 
+/// A setting of a table in the list `path`; `None` if its tables are not selected by their names.
+fn example(path: &str) -> Option<&'static str> {
+    NAMED.iter().find(|(list, _)| *list == path).map(|(_, setting)| *setting)
+}
+
 /// Sets `key` in `table`, which `path` leads to.
 fn set_in_table(table: &mut Table, path: &str, key: &str, value: Value) -> Result<(), String> {
     let Some((first, rest)) = key.split_once('.') else {
@@ -30,7 +35,7 @@ fn set_in_table(table: &mut Table, path: &str, key: &str, value: Value) -> Resul
         return Ok(());
     };
     let path = if path.is_empty() { first.to_owned() } else { format!("{path}.{first}") };
-    if NAMED.contains(&path.as_str()) && !table.contains_key(first) {
+    if example(&path).is_some() && !table.contains_key(first) {
         return Err(format!("the configuration has no [[{path}]]"));
     }
     match table.entry(first).or_insert_with(|| Value::Table(Table::new())) {
@@ -49,7 +54,8 @@ fn set_in_list(list: &mut [Value], path: &str, key: &str, value: Value) -> Resul
         return Err(format!("{path} is a list; change it in the file"));
     };
     if names.contains(&key) {
-        return Err(format!("{path}.{key} is a table\nhint: set a key of it, such as {path}.{key}.weight=0.5"));
+        let hint = example(path).map(|setting| format!("\nhint: set a key of it, such as {path}.{key}.{setting}"));
+        return Err(format!("{path}.{key} is a table{}", hint.unwrap_or_default()));
     }
     let known = names.join(", ");
     match find_named(list, key) {
