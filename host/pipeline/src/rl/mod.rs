@@ -6,6 +6,7 @@ mod credit;
 mod group_queue;
 mod learning_state;
 mod ledger;
+mod measured_rules;
 mod pace;
 mod placed_credit;
 mod step;

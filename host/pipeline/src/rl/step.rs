@@ -10,6 +10,7 @@ use crate::rl::credit::CreditRule;
 use crate::rl::group_queue::GroupQueue;
 use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
+use crate::rl::measured_rules::MeasuredRules;
 use crate::rl::pace::Pace;
 use crate::rl::teacher::Teacher;
 use crate::rl::unlearned::StepLearning;
@@ -31,6 +32,7 @@ pub(crate) struct RlRun<'a> {
     pub(crate) numbering: Numbering,
     pub(crate) failures: FailureWindow,
     pub(crate) broken_judges: BrokenJudges,
+    pub(crate) measured_rules: MeasuredRules,
     pub(crate) ledger: Ledger,
     pub(crate) learning: LearningState,
     /// The reference, if a server has it.

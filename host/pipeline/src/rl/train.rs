@@ -8,6 +8,7 @@ use crate::rl::broken_judges::BrokenJudges;
 use crate::rl::group_queue::{GroupQueue, GroupShare};
 use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
+use crate::rl::measured_rules::MeasuredRules;
 use crate::rl::pace::Pace;
 use crate::rl::step::{RlRun, StepReport};
 use crate::rl::teacher::Teacher;
@@ -73,7 +74,9 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let learning = LearningState::new(table, &run.recorder.state().learning);
         let ledger = Ledger::new();
-        let mut rl = RlRun { run, groups, pace, numbering, failures, broken_judges, ledger, learning, teacher };
+        let measured_rules = MeasuredRules::new(&config.reward);
+        let mut rl =
+            RlRun { run, groups, pace, numbering, failures, broken_judges, measured_rules, ledger, learning, teacher };
         let mut unlearned = UnlearnedSteps::new(table, steps);
         let mut is_stopped = false;
         for step in left {

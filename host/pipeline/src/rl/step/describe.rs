@@ -81,7 +81,8 @@ impl RlRun<'_> {
             metrics.count("off_policy/staleness_max", staleness.max());
         }
         let warnings = self.broken_judges.add(considered().map(|drawn| &drawn.group), table);
-        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        let falling = self.measured_rules.add(&metrics);
+        warnings.iter().chain(&falling).for_each(|warning| tracing::warn!("{warning}"));
         let recorder = &mut self.run.recorder;
         recorder.count_outcomes(outcomes(considered().map(|drawn| &drawn.group)));
         for drawn in considered() {
