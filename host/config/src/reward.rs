@@ -20,9 +20,9 @@ pub struct RewardTable {
     /// In place of a component: a server that gives verdicts, or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<BaseUrls>,
-    /// What happens while no server answers; by default, requests are unavailable.
-    #[serde(default, skip_serializing_if = "OnEndpointDown::is_default")]
-    pub on_endpoint_down: OnEndpointDown,
+    /// What happens while no server answers. By default, requests of `gavel train` wait, and others are unavailable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_endpoint_down: Option<OnEndpointDown>,
     /// In place of a component: the name of a reward model, `[reward_model.NAME]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward_model: Option<String>,
@@ -102,7 +102,7 @@ impl RewardTable {
             name: name.to_owned(),
             path: None,
             url: None,
-            on_endpoint_down: OnEndpointDown::default(),
+            on_endpoint_down: None,
             reward_model: Some(name.to_owned()),
             scale: None,
             clip: None,

@@ -78,7 +78,7 @@ pub struct RewardModelTable {
     /// The longest time of all attempts and the pauses between them; 5 min by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     pub deadline: Option<Duration>,
-    /// What happens while no server answers; by default, requests are unavailable.
+    /// What happens while no server answers. By default, requests of `gavel train` wait, and others are unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_endpoint_down: Option<OnEndpointDown>,
 }

@@ -11,7 +11,7 @@ use crate::reward_model::RewardModelTable;
 use crate::schedule::ScheduleTable;
 use crate::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use crate::train_table::TrainTable;
-use gavel_endpoint::LimiterTable;
+use gavel_endpoint::{LimiterTable, OnEndpointDown};
 use gavel_plugin::{Grants, LimitsTable};
 use gavel_policy::Dtype;
 use gavel_runs::is_within;
@@ -87,10 +87,11 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-const MAY_DIFFER: [&str; 17] = [
+const MAY_DIFFER: [&str; 18] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
+    "train.max_pause",
     "schedule.watchdog",
     "train.max_tokens_per_micro_batch",
     "train.gradient_checkpointing",
@@ -155,6 +156,21 @@ impl<T: TrainTable> Config<T> {
     pub(super) fn complete(&mut self) {
         self.limits = self.limits.complete();
         self.train.complete(self.schedule.max_staleness);
+        if T::DRAWS {
+            self.wait_for_endpoints();
+        }
+    }
+
+    /// Lets requests to servers that are down wait, unless the configuration asks for something else.
+    fn wait_for_endpoints(&mut self) {
+        let chat = self.chat.values_mut().map(|table| &mut table.on_endpoint_down);
+        let rewards = self.reward.iter_mut().filter(|table| table.url.is_some());
+        let rewards = rewards.map(|table| &mut table.on_endpoint_down);
+        let models = self.reward_model.values_mut().filter(|table| table.url.is_some());
+        let models = models.map(|table| &mut table.on_endpoint_down);
+        for on_endpoint_down in chat.chain(rewards).chain(models) {
+            on_endpoint_down.get_or_insert(OnEndpointDown::Pause);
+        }
     }
 
     /// Refuses values out of range and keys that do not fit together, naming the key.
@@ -280,5 +296,48 @@ impl<T: TrainTable> Config<T> {
     /// The reward that decides whether an answer is right: `data.accuracy`, else the first.
     pub fn accuracy_reward(&self) -> Option<&str> {
         self.data.accuracy.as_deref().or(self.reward.first().map(|reward| reward.name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RlTable;
+
+    /// A configuration that asks servers, with its defaults.
+    fn completed<T: TrainTable + DeserializeOwned>() -> Config<T> {
+        let text = r#"
+            model.path = "model"
+            data.train = "rows.jsonl"
+            rollout.max_tokens = 8
+            chat.judge = { base_url = "http://a", model = "m" }
+            chat.own = { base_url = "http://a", model = "m", on_endpoint_down = "stop" }
+            reward_model.served.url = "http://a"
+            reward_model.loaded.path = "model"
+            reward = [{ name = "lean", url = "http://a" }, { name = "format", path = "format.wasm" }]
+            train = { steps = 1, prompts_per_step = 1, learning_rate = 1e-3 }
+        "#;
+        let mut config: Config<T> = toml::from_str(text).unwrap();
+        config.complete();
+        config.validate().unwrap();
+        config
+    }
+
+    fn on_endpoint_down<T>(config: &Config<T>) -> [Option<OnEndpointDown>; 6] {
+        let chat = ["judge", "own"].map(|name| config.chat[name].on_endpoint_down);
+        let models = ["served", "loaded"].map(|name| config.reward_model[name].on_endpoint_down);
+        let rewards = [0, 1].map(|index| config.reward[index].on_endpoint_down);
+        [chat[0], chat[1], models[0], models[1], rewards[0], rewards[1]]
+    }
+
+    #[test]
+    fn only_a_run_that_draws_waits_for_servers_by_default() {
+        use OnEndpointDown::{Pause, Stop};
+        let run = completed::<RlTable>();
+        assert_eq!(on_endpoint_down(&run), [Some(Pause), Some(Stop), Some(Pause), None, Some(Pause), None]);
+        assert_eq!(run.train.max_pause(), Some(std::time::Duration::from_secs(1800)));
+        let other = completed::<toml::Table>();
+        assert_eq!(on_endpoint_down(&other), [None, Some(Stop), None, None, None, None]);
+        assert_eq!(other.train.max_pause(), None);
     }
 }

@@ -18,8 +18,8 @@ impl RewardTable {
             (None, _) if self.limit.is_some() => Err(
                 "limit is for a reward with url\nhint: the requests of a component are limited beside its grant: grant = { http = […], limit = \"NAME\" }",
             ),
-            (None, _) if !self.on_endpoint_down.is_default() => Err("on_endpoint_down is for a reward with url"),
-            (Some(_), _) if self.on_endpoint_down == OnEndpointDown::Stop => {
+            (None, _) if self.on_endpoint_down.is_some() => Err("on_endpoint_down is for a reward with url"),
+            (Some(_), _) if self.on_endpoint_down == Some(OnEndpointDown::Stop) => {
                 Err("on_endpoint_down = \"stop\" is for [chat.NAME]\nhint: use \"pause\" or \"drop\"")
             }
             (None, _) if self.batch != ServiceBatch::Sample => Err("batch is for a reward with url"),
@@ -55,7 +55,7 @@ impl RewardTable {
         params.extend(self.retries.map(|retries| ("retries".to_owned(), json!(retries))));
         let mut grants = Grants { clock: ClockGrant::Real, ..self.grant.clone() };
         grants.http.extend(urls.iter().filter_map(|url| origin(url)));
-        let on_endpoint_down = self.on_endpoint_down;
+        let on_endpoint_down = self.on_endpoint_down.unwrap_or_default();
         if urls.len() > 1 || !on_endpoint_down.is_default() {
             grants.servers = Some(HttpServers { urls: urls.to_vec(), on_endpoint_down });
         }

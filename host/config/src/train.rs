@@ -11,6 +11,7 @@ use gavel_scoring::recording::{Grouping, OfSample, Substitute};
 use gavel_train::{AdvantageConfig, Estimator, KlConfig, KlEstimator, LossConfig, OffPolicyConfig, OldLogProbs};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What becomes of a sample that was not scored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -104,6 +105,9 @@ train_table! {
         /// The run stops after n steps in a row without an update; 3 by default.
         #[serde(default = "three")]
         pub max_steps_without_update: u64,
+        /// The run stops when a server that has answered before does not answer for this long; 30 min by default.
+        #[serde(default = "half_an_hour", with = "humantime_serde")]
+        pub max_pause: Duration,
     }
 }
 
@@ -134,6 +138,10 @@ fn one() -> usize {
 
 fn three() -> u64 {
     3
+}
+
+fn half_an_hour() -> Duration {
+    Duration::from_secs(30 * 60)
 }
 
 fn half() -> f64 {
@@ -237,6 +245,10 @@ impl TrainTable for RlTable {
         self.max_failure_rate
     }
 
+    fn max_pause(&self) -> Option<Duration> {
+        Some(self.max_pause)
+    }
+
     fn complete(&mut self, max_staleness: u64) {
         if max_staleness > 0 || self.off_policy.is_some() {
             let old = *self.loss.old_logprobs.get_or_insert(OldLogProbs::Proximal);
@@ -308,6 +320,9 @@ impl TrainTable for RlTable {
             return Err(ConfigError::value("train.max_failure_rate", "from 0 to 1", self.max_failure_rate));
         }
         at_least_one("train.max_steps_without_update", self.max_steps_without_update as usize)?;
+        if self.max_pause.is_zero() {
+            return Err(ConfigError::value("train.max_pause", "longer than 0", "0s"));
+        }
         for (kind, choice) in &self.on_outcome {
             let key = format!("train.on_outcome.{}", kind.as_str());
             match choice {

@@ -3,6 +3,7 @@
 use crate::algorithm::ReferenceTable;
 use crate::critic::CriticTable;
 use crate::error::ConfigError;
+use std::time::Duration;
 
 /// The default of `max_failure_rate`.
 const HALF: f64 = 0.5;
@@ -53,6 +54,11 @@ pub trait TrainTable {
     /// The share of samples that may fail.
     fn max_failure_rate(&self) -> f64 {
         HALF
+    }
+
+    /// The longest pause of a run while a server does not answer; `None` for commands that do not stop after one.
+    fn max_pause(&self) -> Option<Duration> {
+        None
     }
 
     /// Refuses values out of range and keys that do not fit together, naming the key.

@@ -44,6 +44,8 @@ pub struct Failed<E> {
     pub again: Option<Duration>,
     /// Whether the server failed, and not the request.
     pub is_of_server: bool,
+    /// Whether the server itself answered that it failed, perhaps for this request alone.
+    pub is_answer: bool,
     /// Whether the server does not take the request as it is, perhaps for one of its fields.
     pub is_bad_request: bool,
 }
@@ -51,7 +53,7 @@ pub struct Failed<E> {
 /// A failure of the request, for which another attempt cannot help.
 impl<E> From<E> for Failed<E> {
     fn from(error: E) -> Self {
-        Self { error, again: None, is_of_server: false, is_bad_request: false }
+        Self { error, again: None, is_of_server: false, is_answer: false, is_bad_request: false }
     }
 }
 
@@ -69,6 +71,7 @@ pub async fn ask<R: Request>(
 ) -> Result<R::Answer, Failed<R::Error>> {
     let all = || Attempts::new(retries, deadline);
     let mut attempts = all();
+    let mut failed_answers = 0;
     loop {
         if request.until_up(servers).await.map_err(|down| request.down(&down))? {
             attempts = all();
@@ -89,7 +92,12 @@ pub async fn ask<R: Request>(
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
+        failed_answers += usize::from(failed.is_answer);
         if failed.is_of_server && servers.hold_requests() {
+            // A request that a server fails at whenever it answers must not hold the others forever.
+            if failed_answers > retries {
+                return Err(failed);
+            }
             continue;
         }
         match attempts.pause(&failed.error, failed.again, start.elapsed()).await {
@@ -97,5 +105,51 @@ pub async fn ask<R: Request>(
             Err(NoAttempt::Last) => return Err(failed),
             Err(NoAttempt::TooLate) => return Err(too_late()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::on_endpoint_down::OnEndpointDown;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A request that a server fails at whenever it is asked.
+    #[derive(Default)]
+    struct Poison {
+        asked: AtomicUsize,
+    }
+
+    impl Request for Poison {
+        type Answer = ();
+        type Error = &'static str;
+        type Turn = ();
+
+        async fn turn(&self) {}
+
+        async fn attempt(&self, _: &str, (): &mut ()) -> Result<(), Failed<&'static str>> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            Err(Failed { again: Some(Duration::ZERO), is_of_server: true, is_answer: true, ..Failed::from("500") })
+        }
+
+        async fn until_up(&self, servers: &Servers) -> Result<bool, Down> {
+            servers.trial_now();
+            servers.until_up().await
+        }
+
+        fn down(&self, _: &Down) -> &'static str {
+            "down"
+        }
+
+        fn too_late(&self, _: &str) -> &'static str {
+            "too late"
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_a_server_always_fails_at_does_not_wait_forever() {
+        let (servers, poison) = (Servers::down_before(OnEndpointDown::Pause), Poison::default());
+        let failed = ask(&servers, &[String::new()], 2, Duration::from_secs(60), &poison).await.unwrap_err();
+        assert_eq!((failed.error, poison.asked.into_inner()), ("500", 3));
     }
 }

@@ -21,6 +21,8 @@ pub struct Servers {
     /// The endpoint's name in messages.
     name: String,
     on_endpoint_down: OnEndpointDown,
+    /// The longest pause of a run, which stops after it.
+    max_pause: Option<Duration>,
     state: Mutex<State>,
     /// Signals that the endpoint is up again.
     up: Notify,
@@ -30,8 +32,11 @@ struct State {
     servers: Vec<Server>,
     /// The number of failures since the last answer, and the time of the first.
     failures: Option<(u32, Instant)>,
-    /// Whether the failures have lasted for a while.
-    is_down: bool,
+    /// When the failures had lasted for a while.
+    down_at: Option<Instant>,
+    has_answered: bool,
+    /// Why the last failed request failed.
+    last_failure: String,
     /// The number of choices so far.
     chosen: u64,
 }
@@ -66,11 +71,19 @@ pub struct Down {
     pub since: Instant,
     /// When a server is tried again.
     pub tried_at: Instant,
+    /// When it counted as down.
+    at: Instant,
+    /// Whether it has ever answered.
+    has_answered: bool,
+    /// Whether requests are unavailable because the configuration asks for it.
+    is_chosen: bool,
 }
 
 impl Display for Down {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "it has not answered for {:.0} s", self.since.elapsed().as_secs_f64())
+        write!(f, "it has not answered for {:.0} s", self.since.elapsed().as_secs_f64())?;
+        let hint = if self.is_chosen { " (with on_endpoint_down = \"pause\", requests wait for it)" } else { "" };
+        f.write_str(hint)
     }
 }
 
@@ -78,12 +91,13 @@ impl Servers {
     /// This many servers, without any history. `name` stands for them in messages, such as "the server URL".
     pub fn new(name: String, count: usize, on_endpoint_down: OnEndpointDown) -> Self {
         let state = Mutex::new(State::new(count));
-        Self { name, on_endpoint_down, state, up: Notify::new() }
+        Self { name, on_endpoint_down, max_pause: None, state, up: Notify::new() }
     }
 
-    /// What happens while they are down.
-    pub fn on_endpoint_down(&self) -> OnEndpointDown {
-        self.on_endpoint_down
+    /// The same servers of a run that stops after a pause of `max_pause`, and does not wait for a server that has never
+    /// answered. Without this, requests that wait do so for as long as it takes.
+    pub fn with_max_pause(self, max_pause: Option<Duration>) -> Self {
+        Self { max_pause, ..self }
     }
 
     /// Chooses the server to ask.
@@ -98,12 +112,39 @@ impl Servers {
 
     /// Whether the endpoint is down, and since when.
     pub fn down(&self) -> Option<Down> {
-        self.lock().down()
+        let is_chosen = self.on_endpoint_down == OnEndpointDown::Drop;
+        self.lock().down().map(|down| Down { is_chosen, ..down })
     }
 
     /// Whether the endpoint is down, and requests wait until it is up.
     pub(crate) fn hold_requests(&self) -> bool {
-        self.on_endpoint_down == OnEndpointDown::Pause && self.down().is_some()
+        self.down().is_some_and(|down| self.holds_at(&down, Instant::now()))
+    }
+
+    /// Whether requests wait for the endpoint at the time `now`.
+    fn holds_at(&self, down: &Down, now: Instant) -> bool {
+        let is_in_time = |most| down.has_answered && now.saturating_duration_since(down.at) < most;
+        self.on_endpoint_down == OnEndpointDown::Pause && self.max_pause.is_none_or(is_in_time)
+    }
+
+    /// Notes that a server has answered a request that was not sent to a chosen one.
+    pub fn note_answer(&self) {
+        self.lock().has_answered = true;
+    }
+
+    /// Why a run must stop: the endpoint is down, and the run does not wait for it, or no longer.
+    pub fn must_stop(&self) -> Option<String> {
+        let down = self.down().filter(|down| !self.holds_at(down, Instant::now()))?;
+        let name = &self.name;
+        Some(match (self.on_endpoint_down, self.max_pause) {
+            (OnEndpointDown::Drop, _) => return None,
+            (OnEndpointDown::Pause, Some(most)) if down.has_answered => {
+                let (most, why) = (most.as_secs_f64(), self.lock().last_failure.clone());
+                format!("{name}: {down}, and the run paused for {most:.0} s (train.max_pause): {why}")
+            }
+            (OnEndpointDown::Pause, _) => format!("{name}: it has never answered: {}", self.lock().last_failure),
+            (OnEndpointDown::Stop, _) => format!("{name}: {down}, and its on_endpoint_down is \"stop\""),
+        })
     }
 
     /// Waits while the endpoint is down, until it is time to try a server. Returns whether it had to wait.
@@ -113,7 +154,7 @@ impl Servers {
     pub async fn until_up(&self) -> Result<bool, Down> {
         let mut has_waited = false;
         while let Some(down) = self.down().filter(|down| Instant::now() < down.tried_at) {
-            if self.on_endpoint_down != OnEndpointDown::Pause {
+            if !self.holds_at(&down, Instant::now()) {
                 return Err(down);
             }
             self.wait(down).await;
@@ -122,25 +163,42 @@ impl Servers {
         Ok(has_waited)
     }
 
-    /// Waits until the endpoint is up again, or it is time to try a server.
-    pub async fn wait(&self, down: Down) {
+    /// Waits until the endpoint is up again, it is time to try a server, or the pause is over.
+    async fn wait(&self, down: Down) {
         let mut up = std::pin::pin!(self.up.notified());
         up.as_mut().enable();
         if self.down().is_some() {
-            // Either is a reason to ask.
-            let _ = timeout_at(down.tried_at.into(), up).await;
+            let over = self.max_pause.and_then(|most| down.at.checked_add(most));
+            let until = over.map_or(down.tried_at, |over| over.min(down.tried_at));
+            // Either is a reason to look again.
+            let _ = timeout_at(until.into(), up).await;
         }
     }
 
     fn failed(&self, number: usize, is_trial: bool, why: &dyn Display) {
-        if self.lock().failed(number, is_trial, Instant::now()) {
-            let then = match self.on_endpoint_down {
-                OnEndpointDown::Pause => "requests wait until it answers",
-                OnEndpointDown::Drop => "requests are unavailable until it answers",
-                OnEndpointDown::Stop => "the run stops",
-            };
-            tracing::warn!("{why}; {} has failed for a while: {then}", self.name);
-        }
+        let has_answered = {
+            let mut state = self.lock();
+            state.last_failure = why.to_string();
+            if !state.failed(number, is_trial, Instant::now()) {
+                return;
+            }
+            state.has_answered
+        };
+        let then = match (self.on_endpoint_down, self.max_pause) {
+            (OnEndpointDown::Pause, Some(_)) if !has_answered => {
+                "it has never answered, so that the run stops".to_owned()
+            }
+            (OnEndpointDown::Pause, Some(most)) => {
+                format!("requests wait until it answers, for at most {:.0} s (train.max_pause)", most.as_secs_f64())
+            }
+            (OnEndpointDown::Pause, None) => "requests wait until it answers".to_owned(),
+            (OnEndpointDown::Drop, _) => {
+                "requests are unavailable until it answers\nhint: with on_endpoint_down = \"pause\", they wait"
+                    .to_owned()
+            }
+            (OnEndpointDown::Stop, _) => "the run stops".to_owned(),
+        };
+        tracing::warn!("{why}; {} has failed for a while: {then}", self.name);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -182,7 +240,8 @@ impl Drop for ChosenServer<'_> {
 impl State {
     fn new(count: usize) -> Self {
         let servers = std::iter::repeat_with(Server::default).take(count).collect();
-        Self { servers, failures: None, is_down: false, chosen: 0 }
+        let last_failure = String::new();
+        Self { servers, failures: None, down_at: None, has_answered: false, last_failure, chosen: 0 }
     }
 
     /// The number of the server to ask, and whether the request tries it.
@@ -213,17 +272,17 @@ impl State {
     }
 
     fn down(&self) -> Option<Down> {
-        let (_, since) = self.failures.filter(|_| self.is_down)?;
+        let ((_, since), at) = self.failures.zip(self.down_at)?;
         let tried_at = self.servers.iter().filter_map(|server| server.rests_until).min().unwrap_or(since);
-        Some(Down { since, tried_at })
+        Some(Down { since, tried_at, at, has_answered: self.has_answered, is_chosen: false })
     }
 
     /// Returns whether the endpoint was down.
     fn answered(&mut self, number: usize) -> bool {
         let server = &mut self.servers[number];
         (server.failures, server.rests_until) = (0, None);
-        self.failures = None;
-        std::mem::take(&mut self.is_down)
+        (self.failures, self.has_answered) = (None, true);
+        self.down_at.take().is_some()
     }
 
     /// Returns whether the endpoint went down with this failure.
@@ -237,7 +296,11 @@ impl State {
         let (count, first) = self.failures.unwrap_or((0, now));
         self.failures = Some((count + 1, first));
         let is_down = count + 1 >= DOWN_AFTER && now.duration_since(first) >= DOWN_FOR;
-        is_down && !std::mem::replace(&mut self.is_down, true)
+        let goes_down = is_down && self.down_at.is_none();
+        if goes_down {
+            self.down_at = Some(now);
+        }
+        goes_down
     }
 }
 
@@ -304,6 +367,18 @@ mod tests {
         assert_eq!(chosen(&mut state, at(6), 2), [0; 2]);
     }
 
+    impl Servers {
+        /// Servers that are down, and are to be tried.
+        pub(crate) fn down_before(on_endpoint_down: OnEndpointDown) -> Self {
+            down_for_100_s(on_endpoint_down, None, true)
+        }
+
+        /// Lets the next request try them.
+        pub(crate) fn trial_now(&self) {
+            self.lock().servers.iter_mut().for_each(|server| server.rests_until = None);
+        }
+    }
+
     #[tokio::test]
     async fn whoever_waits_asks_again_once_it_is_up() {
         let servers = servers();
@@ -319,6 +394,65 @@ mod tests {
         };
         futures::future::join(servers.wait(down), up).await;
         assert!(servers.down().is_none());
+    }
+
+    /// An endpoint of a run with this longest pause, which has been down for 100 s.
+    fn down_for_100_s(on_endpoint_down: OnEndpointDown, max_pause: Option<u64>, has_answered: bool) -> Servers {
+        let servers = Servers::new("the endpoint `judge`".into(), 1, on_endpoint_down);
+        let servers = servers.with_max_pause(max_pause.map(Duration::from_secs));
+        if has_answered {
+            servers.note_answer();
+        }
+        let down_at = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
+        let first = down_at.checked_sub(DOWN_FOR).unwrap();
+        let mut state = servers.lock();
+        for at in [first; DOWN_AFTER as usize - 1].into_iter().chain([down_at]) {
+            state.failed(0, false, at);
+        }
+        state.last_failure = "connection refused".into();
+        drop(state);
+        servers
+    }
+
+    #[test]
+    fn a_run_waits_for_a_server_that_has_answered_and_not_for_ever() {
+        use OnEndpointDown::{Drop, Pause, Stop};
+        for (on_endpoint_down, max_pause, has_answered, holds, stops) in [
+            (Pause, Some(101 * 60), true, true, None),
+            (Pause, None, false, true, None),
+            (Drop, Some(60), true, false, None),
+            (
+                Pause,
+                Some(60),
+                true,
+                false,
+                Some(
+                    "it has not answered for 103 s, and the run paused for 60 s (train.max_pause): connection refused",
+                ),
+            ),
+            (Pause, Some(101 * 60), false, false, Some("it has never answered: connection refused")),
+            (Stop, None, true, false, Some("it has not answered for 103 s, and its on_endpoint_down is \"stop\"")),
+        ] {
+            let servers = down_for_100_s(on_endpoint_down, max_pause, has_answered);
+            let stops = stops.map(|why| format!("the endpoint `judge`: {why}"));
+            assert_eq!((servers.hold_requests(), servers.must_stop()), (holds, stops), "{on_endpoint_down:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_are_unavailable_once_the_pause_is_over() {
+        let over = down_for_100_s(OnEndpointDown::Pause, Some(100), true);
+        over.lock().servers[0].rests_until = Some(Instant::now() + Duration::from_secs(3600));
+        // Without the end of the pause, this would wait for the next trial.
+        assert!(over.until_up().await.is_err());
+    }
+
+    #[test]
+    fn requests_that_are_dropped_name_what_lets_them_wait() {
+        let down = down_for_100_s(OnEndpointDown::Drop, None, true).down().unwrap().to_string();
+        assert!(down.ends_with(" (with on_endpoint_down = \"pause\", requests wait for it)"), "{down}");
+        let down = down_for_100_s(OnEndpointDown::Pause, Some(60), true).down().unwrap().to_string();
+        assert!(down.ends_with(" s"), "{down}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// The memory of all children is the plugins' memory divided by this, in addition to it.
@@ -33,6 +34,9 @@ pub struct SandboxConfig {
     /// The program that compiles components in child processes; by default the
     /// program set with [`compile_with`](crate::compile_with).
     pub compiler: Option<PathBuf>,
+    /// The longest pause of a run while servers are down that plugins ask, after which the run stops. By default, a
+    /// pause lasts for as long as it takes.
+    pub max_pause: Option<Duration>,
 }
 
 impl SandboxConfig {
@@ -40,7 +44,7 @@ impl SandboxConfig {
     /// model.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
         let (loading, compiler) = (LoadLimits::default(), compile::default_program());
-        Self { threads, memory: machine_limits::memory() / 2, cache: None, loading, compiler }
+        Self { threads, memory: machine_limits::memory() / 2, cache: None, loading, compiler, max_pause: None }
     }
 }
 
@@ -71,7 +75,7 @@ impl Sandbox {
             instances: InstanceLimits::new(config.memory),
             children: Arc::new(ChildLimits::new(config.memory / CHILDREN_SHARE, space)),
             tape: OnceLock::new(),
-            outside: Outside::default(),
+            outside: Outside::with_max_pause(config.max_pause),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -102,6 +106,21 @@ impl Sandbox {
     /// The limiter of this name, or the names of the configured limiters.
     pub fn limiter(&self, name: &str) -> Result<Limiter, Vec<String>> {
         self.shared.outside.limiter(name)
+    }
+
+    /// The longest pause of a run while servers are down.
+    pub fn max_pause(&self) -> Option<Duration> {
+        self.shared.outside.max_pause
+    }
+
+    /// Notes that the servers of all plugins have answered, because another process has tried them.
+    pub fn note_answers(&self) {
+        self.shared.outside.note_answers();
+    }
+
+    /// Why a run must stop: servers of a plugin are down, and the run does not wait for them, or no longer.
+    pub fn must_stop(&self) -> Option<String> {
+        self.shared.outside.must_stop()
     }
 
     /// Adds a reward model, for plugins that are granted `name` and loaded after this.

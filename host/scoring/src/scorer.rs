@@ -192,9 +192,15 @@ impl Scorer {
         &self.chat
     }
 
-    /// Why a run with this scorer must stop: an endpoint with `on_endpoint_down = "stop"` is down.
+    /// Notes that the endpoints of its plugins have answered, because another process has tried them.
+    pub fn note_answers(&self) {
+        self.connected.note_answers();
+        self.sandbox.note_answers();
+    }
+
+    /// Why a run with this scorer must stop: an endpoint is down, and the run does not wait for it, or no longer.
     pub fn must_stop(&self) -> Option<String> {
-        self.connected.must_stop()
+        self.connected.must_stop().or_else(|| self.sandbox.must_stop())
     }
 
     /// The spending of plugins at endpoints since the last call of this.

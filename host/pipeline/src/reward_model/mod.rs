@@ -18,6 +18,7 @@ use gavel_rollout::{DeviceTurns, RewardModelFootprint};
 use served::ServedModel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use usage::UsageBefore;
 use wrong::Wrong;
 
@@ -25,6 +26,8 @@ use wrong::Wrong;
 #[derive(Default)]
 pub struct RewardModels {
     asked: BTreeMap<String, Arc<dyn RewardModel>>,
+    /// Those at servers.
+    endpoints: Vec<Arc<RewardEndpoint>>,
     /// Those that this process computes.
     local: BTreeMap<String, gavel_rollout::RewardModel>,
     /// Whose turn it is on each of their devices.
@@ -45,16 +48,20 @@ impl RewardModels {
             Some((name, _)) => Err(PipelineError::Stopped(format!(
                 "reward_model.{name}.ranks: it is for a run in several ranks\nhint: leave it out"
             ))),
-            None => Self::of_rank(tables, &Ranks::alone()),
+            None => Self::of_rank(tables, &Ranks::alone(), None),
         }
     }
 
     /// The same in a run: a model that only some ranks have is loaded by these, and the others ask them. All ranks call
-    /// this. A process by itself loads all models.
+    /// this. A process by itself loads all models. A run stops after it has waited for a server for `max_pause`.
     ///
     /// # Errors
     /// As [`load`](Self::load); or a rank is gone or cannot be reached.
-    pub(crate) fn of_rank(tables: &BTreeMap<String, RewardModelTable>, ranks: &Ranks) -> Result<Self> {
+    pub(crate) fn of_rank(
+        tables: &BTreeMap<String, RewardModelTable>,
+        ranks: &Ranks,
+        max_pause: Option<Duration>,
+    ) -> Result<Self> {
         let is_placed = |table: &RewardModelTable| ranks.are_several() && !table.ranks.is_empty();
         let mut models = Self::default();
         for (name, table) in tables {
@@ -73,9 +80,10 @@ impl RewardModels {
                     Arc::new(folder::LocalRewardModel(model))
                 }
                 RewardModelSource::Endpoint(endpoint) => {
-                    let endpoint = RewardEndpoint::new(endpoint, table).map_err(wrong)?;
+                    let endpoint = Arc::new(RewardEndpoint::new(endpoint, table, max_pause).map_err(wrong)?);
                     endpoint.check().map_err(wrong)?;
-                    Arc::new(endpoint)
+                    models.endpoints.push(endpoint.clone());
+                    endpoint
                 }
             };
             models.asked.insert(name.clone(), asked);
@@ -116,7 +124,7 @@ impl RewardModels {
         let wrong = |Wrong { what, .. }| PipelineError::Stopped(format!("reward_model.{name}.ranks: {what}"));
         // The rank renders conversations.
         let bare = RewardModelTable::of_url(String::new());
-        let endpoint = RewardEndpoint::new(table.on_ranks(urls), &bare).map_err(wrong)?;
+        let endpoint = RewardEndpoint::new(table.on_ranks(urls), &bare, None).map_err(wrong)?;
         endpoint.check().map_err(wrong)?;
         self.asked.insert(name.to_owned(), Arc::new(endpoint));
         Ok(())
@@ -125,6 +133,11 @@ impl RewardModels {
     /// The models as plugins ask them, by name.
     pub fn asked(&self) -> BTreeMap<String, Arc<dyn RewardModel>> {
         self.asked.clone()
+    }
+
+    /// Why a run must stop: a server is down, and the run does not wait for it any longer.
+    pub(crate) fn must_stop(&self) -> Option<String> {
+        self.endpoints.iter().find_map(|endpoint| endpoint.must_stop())
     }
 
     /// Whose turn it is on a device.

@@ -226,9 +226,9 @@ impl RlRun<'_> {
             Some(wanted) => self.groups.wait(wanted).await?,
             None => self.groups.wait_here().await?,
         }
-        if let Some(why) = self.run.rollout.scorer.must_stop() {
+        if let Some(why) = self.run.must_stop() {
             return Err(PipelineError::Stopped(format!(
-                "step {}: {why}, and its on_endpoint_down is \"stop\"\nhint: once it answers, continue from the last checkpoint with --resume",
+                "step {}: {why}\nhint: once it answers, continue from the last checkpoint with --resume",
                 step.number
             )));
         }

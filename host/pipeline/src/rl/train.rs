@@ -1,6 +1,6 @@
 //! `gavel train`: reinforcement learning, one policy version after another.
 
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::memory::predict_train;
 use crate::metrics::FailureWindow;
 use crate::ranks::Ranks;
@@ -40,7 +40,11 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
     }
     if ranks.is_first() {
-        try_rewards(config, &setup, &prompts.rows)?;
+        let tried = try_rewards(config, &setup, &prompts.rows);
+        if let Some(why) = setup.scorer.must_stop() {
+            return Err(PipelineError::Stopped(format!("{why}\nhint: start it, or correct its address")));
+        }
+        tried?;
     }
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
     let numbering = Numbering {

@@ -203,6 +203,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         recorder.save(rollout.engine.text(), queue, |into| updater.save(into.map(Path::to_owned)))
     }
 
+    /// Why the run must stop: an endpoint is down, and the run does not wait for it, or no longer.
+    pub(crate) fn must_stop(&self) -> Option<String> {
+        self.rollout.scorer.must_stop().or_else(|| self.reward_models.must_stop())
+    }
+
     /// The accuracy, the seconds in which the device waited for rewards alone, and the waits for tools and agents.
     async fn validate(&mut self, metrics: &mut Metrics) -> Result<(Option<f64>, f64, Vec<PolicyWait>)> {
         if self.validation.is_empty() {

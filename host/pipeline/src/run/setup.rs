@@ -9,6 +9,7 @@ use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
 use gavel_config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use gavel_data::{Shown, Task};
+use gavel_plugin::SandboxConfig;
 use gavel_policy::ModelConfig;
 use gavel_scoring::recording::KeptComponents;
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
@@ -92,15 +93,21 @@ impl Setup {
 
 /// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the
 /// reward models by themselves.
-pub(crate) fn scorer<T>(config: &Config<T>, kept: &KeptComponents, ranks: &Ranks) -> Result<(Scorer, RewardModels)> {
+pub(crate) fn scorer<T: TrainTable>(
+    config: &Config<T>,
+    kept: &KeptComponents,
+    ranks: &Ranks,
+) -> Result<(Scorer, RewardModels)> {
     let plugins = config.reward.iter().map(|reward| {
         let plugin = reward.plugin(&config.limits);
         WeightedPlugin { spec: kept.reward(plugin.spec), ..plugin }
     });
     let plugins = plugins.collect();
     let programs = config.exec.iter().map(|(name, table)| kept.program(table.program(name))).collect();
-    let (sandbox, chat, limiters) = (config.resources.sandbox(), config.chat.clone(), config.limiter.clone());
-    let models = RewardModels::of_rank(&config.reward_model, ranks)?;
+    let max_pause = config.train.max_pause();
+    let sandbox = SandboxConfig { max_pause, ..config.resources.sandbox() };
+    let (chat, limiters) = (config.chat.clone(), config.limiter.clone());
+    let models = RewardModels::of_rank(&config.reward_model, ranks, max_pause)?;
     let config = ScorerConfig { sandbox, chat, limiters, reward_models: models.asked(), programs };
     Ok((Scorer::new(plugins, config)?, models))
 }

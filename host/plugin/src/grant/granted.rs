@@ -34,7 +34,7 @@ impl Granted {
     /// over TLS, the machine's root certificates.
     pub(crate) fn open(grants: &Grants, outside: &Outside) -> Result<Arc<Self>, GrantError> {
         let http_limit = grants.limit.as_deref().map(|name| HttpLimit::find(name, outside)).transpose()?;
-        let pool = grants.servers.as_ref().map(ServerPool::open).transpose()?;
+        let pool = grants.servers.as_ref().map(|table| ServerPool::open(table, outside)).transpose()?;
         let http = HttpAccess::open(http::parse_all(&grants.http)?, outside.http.get().cloned())?;
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,

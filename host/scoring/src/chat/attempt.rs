@@ -125,7 +125,8 @@ impl Sender {
         let what = format!("it answered {status}: {}", excerpt(&bytes));
         if may_help(status) {
             let again = Some(reported.retry_after().unwrap_or_default());
-            return Err(Failed { again, is_of_server: status.is_server_error(), ..self.unavailable(&what).into() });
+            let (is_of_server, is_answer) = (status.is_server_error(), status == StatusCode::INTERNAL_SERVER_ERROR);
+            return Err(Failed { again, is_of_server, is_answer, ..self.unavailable(&what).into() });
         }
         let hint = match (status.as_u16(), &self.api_key_env) {
             (401 | 403, Some(variable)) => format!(" (the key was read from {variable})"),

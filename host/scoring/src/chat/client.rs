@@ -9,7 +9,7 @@ use super::usage::{Expectation, TokenCost, Usage};
 use crate::outside_use::EndpointUse;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_endpoint::{Down, Limiter, OnEndpointDown, Request, Servers, Turn, ask};
+use gavel_endpoint::{Down, Limiter, Request, Servers, Turn, ask};
 use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, JsonPieces, Sandbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -62,7 +62,9 @@ impl Client {
                 .map_err(|source| ChatEndpointError::Limits { name: name.to_owned(), source })?,
         };
         let (endpoint, urls, expectation) = (endpoint.clone(), endpoint.base_url.of_path(path), Expectation::default());
-        let servers = Servers::new(format!("the endpoint `{name}`"), urls.len(), endpoint.on_endpoint_down);
+        let on_endpoint_down = endpoint.on_endpoint_down.unwrap_or_default();
+        let servers = Servers::new(format!("the endpoint `{name}`"), urls.len(), on_endpoint_down)
+            .with_max_pause(sandbox.max_pause());
         let cache = endpoint.cache.as_ref().map(|table| {
             AnswerCache::open(table).map_err(|source| {
                 let folder = table.folder.clone().unwrap_or_default();
@@ -165,10 +167,14 @@ impl Client {
         ask(&self.servers, &self.urls, self.endpoint.retries, self.endpoint.deadline, &request).await
     }
 
-    /// Why the run must stop: the endpoint is down, and the run cannot continue without it.
+    /// Notes that it has answered another process.
+    pub(super) fn note_answer(&self) {
+        self.servers.note_answer();
+    }
+
+    /// Why the run must stop: the endpoint is down, and the run does not wait for it, or no longer.
     pub(super) fn must_stop(&self) -> Option<String> {
-        let down = self.servers.down().filter(|_| self.servers.on_endpoint_down() == OnEndpointDown::Stop)?;
-        Some(format!("the endpoint `{}`: {down}", self.sender.name))
+        self.servers.must_stop()
     }
 
     /// Its name, and what it has done since the last call of this.

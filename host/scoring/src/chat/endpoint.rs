@@ -56,9 +56,9 @@ pub struct ChatEndpoint {
     /// The price of a million tokens; free by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// What happens while no server answers; by default, requests are unavailable.
-    #[serde(default, skip_serializing_if = "OnEndpointDown::is_default")]
-    pub on_endpoint_down: OnEndpointDown,
+    /// What happens while no server answers. By default, requests of `gavel train` wait, and others are unavailable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_endpoint_down: Option<OnEndpointDown>,
 }
 
 /// The default of the most requests at the same time: free tiers of servers accept this many, and it keeps one GPU of a

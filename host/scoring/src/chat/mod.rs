@@ -52,6 +52,11 @@ impl Connected {
         Ok(Self { clients, spending })
     }
 
+    /// Notes that all endpoints have answered another process.
+    pub(crate) fn note_answers(&self) {
+        self.clients.iter().for_each(|client| client.note_answer());
+    }
+
     /// Why the run must stop: an endpoint is down that the run cannot continue
     /// without.
     pub(crate) fn must_stop(&self) -> Option<String> {

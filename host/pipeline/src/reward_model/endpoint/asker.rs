@@ -5,6 +5,7 @@ use futures::future::join_all;
 use gavel_config::RewardEndpointConfig;
 use gavel_endpoint::{Down, Key, Request, Servers, ask, excerpt, may_help, reason, retry_after, tls_client_config};
 use gavel_plugin::ChatError;
+use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
 use std::time::{Duration, SystemTime};
@@ -32,7 +33,7 @@ pub(super) struct Place<'a>(#[expect(dead_code, reason = "it is held")] Semaphor
 
 impl Asker {
     /// Reads the key; nothing is sent yet.
-    pub(super) fn new(config: RewardEndpointConfig) -> Result<Self, Wrong> {
+    pub(super) fn new(config: RewardEndpointConfig, max_pause: Option<Duration>) -> Result<Self, Wrong> {
         let (mut headers, mut key) = (HeaderMap::new(), None);
         if let Some(variable) = &config.api_key_env {
             let read = Key::read(variable).map_err(|_| {
@@ -60,9 +61,14 @@ impl Asker {
             .map_err(|error| Wrong::new("url", format!("cannot make an HTTP client: {error}")))?;
         let urls = config.url.of_path(config.protocol.path());
         let name = format!("the reward model at {}", config.url);
-        let servers = Servers::new(name, urls.len(), config.on_endpoint_down);
+        let servers = Servers::new(name, urls.len(), config.on_endpoint_down).with_max_pause(max_pause);
         let places = Semaphore::new(config.concurrency.get().min(Semaphore::MAX_PERMITS));
         Ok(Self { config, urls, servers, http, key, places })
+    }
+
+    /// Why a run must stop: no server has answered for too long.
+    pub(super) fn must_stop(&self) -> Option<String> {
+        self.servers.must_stop()
     }
 
     /// Waits for a place.
@@ -77,7 +83,11 @@ impl Asker {
         body: &[u8],
         read: impl Fn(&[u8]) -> Result<T, String>,
     ) -> Vec<Result<T, Failed>> {
-        join_all(self.urls.iter().map(|url| self.attempt(url, body, &read))).await
+        let answers = join_all(self.urls.iter().map(|url| self.attempt(url, body, &read))).await;
+        if answers.iter().any(Result::is_ok) {
+            self.servers.note_answer();
+        }
+        answers
     }
 
     /// What `read` makes of the answer of one of the servers. `place` is held until then.
@@ -126,6 +136,7 @@ impl Asker {
             true => Failed {
                 again: Some(after.unwrap_or_default()),
                 is_of_server: status.is_server_error(),
+                is_answer: status == StatusCode::INTERNAL_SERVER_ERROR,
                 ..unavailable(&what).into()
             },
             false => ChatError::Refused(format!("{url}: {what}")).into(),

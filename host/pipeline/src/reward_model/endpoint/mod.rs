@@ -17,6 +17,7 @@ use gavel_data::{ConversationScore, Message, Role};
 use gavel_plugin::{ChatError, RewardModel};
 use rerank::Rerank;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Servers with a classifier.
 pub(super) struct RewardEndpoint {
@@ -33,13 +34,22 @@ enum Form {
 }
 
 impl RewardEndpoint {
-    /// Reads the key and the template; nothing is sent yet.
-    pub(super) fn new(config: RewardEndpointConfig, table: &RewardModelTable) -> Result<Self, Wrong> {
+    /// Reads the key and the template; nothing is sent yet. A run stops after a pause of `max_pause`.
+    pub(super) fn new(
+        config: RewardEndpointConfig,
+        table: &RewardModelTable,
+        max_pause: Option<Duration>,
+    ) -> Result<Self, Wrong> {
         let form = match config.protocol {
             RewardProtocol::Rerank => Form::Rerank(Arc::new(Rerank::new(config.model.clone()))),
             _ => Form::Conversations(Box::new(Conversations::new(&config, table)?)),
         };
-        Ok(Self { asker: Arc::new(Asker::new(config)?), form })
+        Ok(Self { asker: Arc::new(Asker::new(config, max_pause)?), form })
+    }
+
+    /// Why a run must stop: no server has answered for too long.
+    pub(super) fn must_stop(&self) -> Option<String> {
+        self.asker.must_stop()
     }
 
     /// Asks each server for the score of a short conversation, so that a mistake is found before the run. A server that

@@ -37,7 +37,7 @@ fn endpoint(url: &str, more: &str) -> Arc<RewardEndpoint> {
 fn endpoints(urls: &[&str], more: &str) -> Arc<RewardEndpoint> {
     let table: RewardModelTable = toml::from_str(&format!("url = {urls:?}\n{more}")).unwrap();
     let RewardModelSource::Endpoint(config) = table.source() else { panic!("it has a url") };
-    Arc::new(RewardEndpoint::new(config, &table).unwrap_or_else(|wrong| panic!("{}", wrong.what)))
+    Arc::new(RewardEndpoint::new(config, &table, None).unwrap_or_else(|wrong| panic!("{}", wrong.what)))
 }
 
 const DAY: &str = "chat_template_kwargs = { day = \"1 May\" }";

@@ -2,12 +2,12 @@
 
 use super::target::Target;
 use crate::grant::error::GrantError;
-use crate::outside::CallMeter;
+use crate::outside::{CallMeter, Outside};
 use gavel_endpoint::{ChosenServer, OnEndpointDown, Servers};
 use http::header::HOST;
 use http::{HeaderValue, Request, Uri};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::sync::Arc;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 /// Servers that answer the same requests.
@@ -24,14 +24,16 @@ pub struct HttpServers {
 /// Servers that share the requests of a plugin to the first of them.
 pub(crate) struct ServerPool {
     uris: Vec<Uri>,
-    servers: Servers,
+    servers: Arc<Servers>,
 }
 
 impl ServerPool {
-    pub(crate) fn open(table: &HttpServers) -> Result<Self, GrantError> {
+    pub(crate) fn open(table: &HttpServers, outside: &Outside) -> Result<Self, GrantError> {
         let uris = table.urls.iter().map(|url| parse(url)).collect::<Result<Vec<_>, _>>()?;
         let name = table.urls.first().map(|url| format!("the server {url}")).unwrap_or_default();
-        let servers = Servers::new(name, uris.len(), table.on_endpoint_down);
+        let servers = Servers::new(name, uris.len(), table.on_endpoint_down).with_max_pause(outside.max_pause);
+        let servers = Arc::new(servers);
+        outside.add_servers(servers.clone());
         Ok(Self { uris, servers })
     }
 
@@ -44,17 +46,15 @@ impl ServerPool {
 
     /// Waits while all servers are down, until one is to be tried again. The wait is not charged to the call.
     pub(super) async fn wait_until_up(&self, meter: &CallMeter) -> Result<(), Error> {
-        while let Some(down) = self.servers.down().filter(|down| Instant::now() < down.tried_at) {
-            if self.servers.on_endpoint_down() != OnEndpointDown::Pause {
-                return Err(Error::ConnectionRefused);
-            }
-            {
-                let _queued = meter.pauses().queue();
-                self.servers.wait(down).await;
-            }
-            meter.pauses().settle();
+        if self.servers.down().is_none() {
+            return Ok(());
         }
-        Ok(())
+        let is_up = {
+            let _queued = meter.pauses().queue();
+            self.servers.until_up().await
+        };
+        meter.pauses().settle();
+        is_up.map(drop).map_err(|_| Error::ConnectionRefused)
     }
 
     /// Sends a request to the server that was chosen for it; `None` while all servers are down.
