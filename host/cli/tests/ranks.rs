@@ -126,6 +126,28 @@ fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
     assert!(steps[1..].iter().all(|step| step["reward/asks/latency_p99"].is_number()), "{steps:?}");
 }
 
+#[test]
+fn ranks_whose_judge_is_gone_stop_together_with_a_checkpoint() {
+    let (project, judge) = (Project::new(), Judge::start());
+    let text = project.read("train.toml").replace("validation = \"validation.jsonl\"\n", "");
+    let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
+    project.write("train.toml", &format!("{text}\n{endpoint}"));
+    let more = "weight = 0.1\ngrant = { chat = [\"judge\"] }\nlimits = { timeout = \"120s\" }";
+    project.add_reward("asks", "guests/asks.wasm", more);
+    // One attempt before the run, and 16 in each step.
+    judge.answer_at_most(1 + 16 + 8);
+    let train = ["train", "-c", "train.toml", "--set", "train.steps=3", "--set", "train.max_pause=1ns"];
+    for (number, (status, said)) in ends(start(&project, 2, &train)).into_iter().enumerate() {
+        assert!(!status.success(), "rank {number}");
+        assert!(said.contains("error: step 2: the endpoint `judge`: it has not answered for "), "{number}: {said}");
+        assert!(said.contains("--resume continues from ") == (number == 0), "{number}: {said}");
+    }
+    assert!(project.path("runs/run/checkpoints/step-000001").exists());
+    judge.answer_at_most(usize::MAX);
+    succeed(&project, 2, &[&train[..], &["--resume"]].concat());
+    assert_eq!(project.metrics("runs/run").last().unwrap()["step"], json!(3));
+}
+
 /// Trains a reward model, and adds the reward `liked` that asks it.
 fn write_liked(project: &Project) {
     write_pairs(project, 2);

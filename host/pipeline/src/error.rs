@@ -96,6 +96,9 @@ pub enum PipelineError {
     /// The run cannot continue.
     #[error("{0}")]
     Stopped(String),
+    /// The same, as all ranks know at the same place of the run.
+    #[error("{0}")]
+    StoppedTogether(String),
 }
 
 /// Why generation failed. A run generates for one purpose, so the error need not say what failed.

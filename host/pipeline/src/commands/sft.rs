@@ -9,7 +9,7 @@ use gavel_config::{Config, SftTable};
 use gavel_runs::Metrics;
 use gavel_scoring::recording::Grouping;
 use gavel_torch::peers::Peers;
-use gavel_train::SftRow;
+use gavel_train::{Schedule, SftRow};
 use std::time::Instant;
 
 /// Runs `gavel sft`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of which
@@ -32,13 +32,37 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(run.begin())?;
-    let enough =
-        |accuracy: Option<f64>| accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough);
-    if enough(run.recorder.state().last_accuracy) {
+    if is_enough(table, run.recorder.state().last_accuracy) {
         return run.summary();
     }
-    let mut stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
-    let mut is_stopped = false;
+    let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
+    let taken = take_steps(&mut run, &rows, stream, &schedule, control);
+    if taken.is_err() {
+        // Other ranks may be gone.
+        let saved = if ranks.are_several() { Ok(()) } else { run.save_if_whole(&[]) };
+        run.recorder.report_left(saved);
+    }
+    let is_stopped = taken?;
+    // Until rank 0 has written everything, the others stay.
+    ranks.exchange(&())?;
+    Ok(Summary { is_stopped, ..run.summary()? })
+}
+
+/// Whether the accuracy of the last validation ends the run.
+fn is_enough(table: &SftTable, accuracy: Option<f64>) -> bool {
+    accuracy.zip(table.stop_accuracy).is_some_and(|(found, enough)| found > enough)
+}
+
+/// Takes the steps that are left. Returns whether the run was asked to end before its last step.
+fn take_steps(
+    run: &mut Run<'_, SftTable>,
+    rows: &[SftRow],
+    mut stream: TaskStream,
+    schedule: &Schedule,
+    control: &Control,
+) -> Result<bool> {
+    let (table, ranks, steps) = (&run.config.train, run.ranks.clone(), run.learning.steps);
+    let runtime = run.rollout.scorer.sandbox().handle().clone();
     for step in run.steps() {
         let start = Instant::now();
         let size = table.batch_size as u64;
@@ -56,32 +80,24 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
         metrics.count("tokens/response", stats.tokens as u64);
         let seconds = metrics.time("update", start);
         metrics.set("perf/tokens_per_second", stats.tokens as f64 / seconds);
-        if ranks.is_first() && (step.is_multiple_of(10) || step == 1 || step == learning.steps) {
-            tracing::info!(
-                "step {step}/{}: loss {:.4}, token accuracy {:.3}",
-                learning.steps,
-                stats.loss,
-                stats.token_accuracy
-            );
+        if ranks.is_first() && (step.is_multiple_of(10) || step == 1 || step == steps) {
+            tracing::info!("step {step}/{steps}: loss {:.4}, token accuracy {:.3}", stats.loss, stats.token_accuracy);
         }
         let end = runtime.block_on(async {
             run.publish(step).await?;
             run.end_step(step, metrics).await
         })?;
         let is_stopping = ranks.exchange(&control.is_stopping())?.contains(&true);
-        if end.is_checkpoint_due || enough(end.accuracy) || is_stopping {
+        if end.is_checkpoint_due || is_enough(table, end.accuracy) || is_stopping {
             run.save(&[])?;
         }
-        if enough(end.accuracy) {
+        if is_enough(table, end.accuracy) {
             tracing::info!("validation accuracy is above train.stop_accuracy: done");
             break;
         }
-        if is_stopping && step < learning.steps {
-            is_stopped = true;
-            break;
+        if is_stopping && step < steps {
+            return Ok(true);
         }
     }
-    // Until rank 0 has written everything, the others stay.
-    ranks.exchange(&())?;
-    Ok(Summary { is_stopped, ..run.summary()? })
+    Ok(false)
 }

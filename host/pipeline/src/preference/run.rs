@@ -7,7 +7,8 @@ use crate::memory::{Prediction, predict_pairs};
 use crate::ranks::Ranks;
 use crate::rows::{Drawable, Parted, TaskStream, dataset_rows};
 use crate::run::{
-    Control, Opening, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder, probe,
+    Control, Opening, Planned, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder,
+    probe,
 };
 use gavel_config::{Config, ConfigError, Datasets};
 use gavel_policy::{Model, threads};
@@ -15,7 +16,7 @@ use gavel_runs::{Checkpoints, Metrics};
 use gavel_scoring::recording::{Grouping, KeptComponents};
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
-use gavel_train::{PairStats, Trainer};
+use gavel_train::{PairStats, Schedule, Trainer};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -69,30 +70,23 @@ pub(super) fn run<T: PairMethod>(
         };
         let recorder = opened.into_recorder(config)?;
         let Policy { model, text } = policy;
-        let mut run = PairRun { config, ranks, pairs, model, text, reference, trainer, recorder };
+        let whole = trainer.steps();
+        let mut run = PairRun { config, ranks, pairs, model, text, reference, trainer, recorder, whole };
         run.begin()?;
-        let mut stream = TaskStream::new(config.seed, config.data.shuffle, &run.pairs.train.shares);
-        let mut is_stopped = false;
-        for step in run.recorder.state().step + 1..=learning.steps {
-            let is_checkpoint_due = run.step(step, &mut stream, learning_rate.at(step - 1))?;
-            let is_stopping = ranks.exchange(&control.is_stopping())?.contains(&true);
-            if is_checkpoint_due || is_stopping {
-                run.save()?;
-            }
-            if is_stopping && step < learning.steps {
-                is_stopped = true;
-                break;
-            }
+        let taken = run.take_steps(learning.steps, &learning_rate, control);
+        if taken.is_err() {
+            run.leave_checkpoint();
         }
+        let is_stopped = taken?;
         // Until rank 0 has written everything, the others stay.
         ranks.exchange(&())?;
         Ok(Summary { is_stopped, ..run.recorder.summary()? })
     })
 }
 
-/// Checks all that such a run would use. The prediction of memory is for each of `ranks` ranks.
-pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
+/// Checks all that such a run would use. The prediction of memory is for each of the planned ranks.
+pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, Planned { ranks, gpu }: Planned) -> Result<DryRun> {
+    let setup = Setup::of_dry_run(config, gpu)?;
     let pairs = Pairs::read(config, &setup)?;
     let probed = probe(config, &setup, &[])?;
     let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
@@ -126,6 +120,8 @@ struct PairRun<'a, T: PairMethod> {
     reference: Option<Model>,
     trainer: Trainer,
     recorder: Recorder,
+    /// The optimiser steps up to the end of the last step.
+    whole: u64,
 }
 
 impl<T: PairMethod> PairRun<'_, T> {
@@ -137,6 +133,30 @@ impl<T: PairMethod> PairRun<'_, T> {
         let mut metrics = Metrics::of_step(0);
         self.validate(0, &mut metrics)?;
         self.recorder.log(0, &metrics)
+    }
+
+    /// Takes the steps that are left. Returns whether the run was asked to end before its last step.
+    fn take_steps(&mut self, steps: u64, learning_rate: &Schedule, control: &Control) -> Result<bool> {
+        let mut stream = TaskStream::new(self.config.seed, self.config.data.shuffle, &self.pairs.train.shares);
+        for step in self.recorder.state().step + 1..=steps {
+            let is_checkpoint_due = self.step(step, &mut stream, learning_rate.at(step - 1))?;
+            let is_stopping = self.ranks.exchange(&control.is_stopping())?.contains(&true);
+            if is_checkpoint_due || is_stopping {
+                self.save()?;
+            }
+            if is_stopping && step < steps {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Leaves a checkpoint of a run that stops by a failure: the model after its last step, unless an update has changed
+    /// it since. With several ranks, nothing is saved: the others may be gone.
+    fn leave_checkpoint(&mut self) {
+        let is_whole = !self.ranks.are_several() && self.trainer.steps() == self.whole;
+        let saved = if is_whole { self.save() } else { Ok(()) };
+        self.recorder.report_left(saved);
     }
 
     /// Takes a step, validates if it is time, and logs. Returns whether it is time for a checkpoint.
@@ -164,6 +184,7 @@ impl<T: PairMethod> PairRun<'_, T> {
             tracing::info!("step {step}: loss {:.4}, accuracy {:.3}", number("loss"), number("accuracy"));
         }
         self.recorder.end_step(step);
+        self.whole = self.trainer.steps();
         let learning = self.config.train.learning(self.pairs.train.rows.len());
         let is_best = match step == learning.steps || step.is_multiple_of(learning.validate_every) {
             true => self.validate(step, &mut metrics)?,

@@ -174,7 +174,8 @@ impl GroupQueue {
     /// Takes a whole group out.
     pub(crate) fn take(&mut self, draw: u64) -> Option<DrawnGroup> {
         self.whole.retain(|other| *other != draw);
-        let StartedGroup { row, is_here, samples, .. } = self.groups.remove(&draw)?;
+        let StartedGroup { row, is_here, version, samples, .. } = self.groups.remove(&draw)?;
+        let retries = samples.iter().map(|sample| sample.retry).collect();
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
             SampleState::Drawing(_) | SampleState::Scoring(..) => None,
@@ -182,6 +183,19 @@ impl GroupQueue {
         let mut members: Vec<Member> = samples.into_iter().filter_map(member).collect();
         let greedy = if self.numbering.has_greedy { members.pop() } else { None };
         let group = Group { task: self.prompts[row].task.clone(), members };
-        Some(DrawnGroup { draw, group, greedy, dropped: None, is_here })
+        Some(DrawnGroup { draw, version, group, greedy, retries, dropped: None, is_here })
+    }
+
+    /// Puts a whole group back that was taken for a step that did not end.
+    pub(crate) fn put_back(&mut self, drawn: DrawnGroup) {
+        let DrawnGroup { draw, version, group, greedy, retries, is_here, .. } = drawn;
+        let done = |(member, retry): (Member, u32)| {
+            let state = SampleState::Done(Box::new(member));
+            StartedSample { retry, since: Instant::now(), state }
+        };
+        let samples = group.members.into_iter().chain(greedy).zip(retries).map(done).collect();
+        let group = StartedGroup { is_here, samples, ..self.new_group(draw, version) };
+        self.groups.insert(draw, group);
+        self.whole.push_back(draw);
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct RlRun<'a> {
 pub(crate) struct StepReport {
     pub(crate) metrics: Metrics,
     pub(crate) learning: StepLearning,
+    /// Why the run stops after it.
+    pub(crate) failure: Option<PipelineError>,
 }
 
 /// A step under way.
@@ -82,7 +84,7 @@ struct Seconds {
 }
 
 impl RlRun<'_> {
-    fn table(&self) -> &RlTable {
+    pub(super) fn table(&self) -> &RlTable {
         &self.run.config.train
     }
 
@@ -94,15 +96,20 @@ impl RlRun<'_> {
         &self.run.config.schedule
     }
 
-    /// Takes a step.
+    /// Takes a step. If it fails, the groups that it took are in the queue again.
     pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<StepReport> {
         let start = Instant::now();
         let mut step = Step { number, learning_rate, ..Step::default() };
-        self.start(&step, self.room(&step)).await?;
-        self.collect(&mut step).await?;
-        let report = self.describe(step, start)?;
-        self.failures.check(number)?;
-        Ok(report)
+        if let Err(error) = self.take(&mut step).await {
+            step.taken.into_iter().chain(step.dropped).for_each(|drawn| self.groups.put_back(drawn));
+            return Err(error);
+        }
+        self.describe(step, start)
+    }
+
+    async fn take(&mut self, step: &mut Step) -> Result<()> {
+        self.start(step, self.room(step)).await?;
+        self.collect(step).await
     }
 
     /// How many groups may be started now: as many as the pace allows, and the rest of the run can train on.
@@ -189,6 +196,7 @@ impl RlRun<'_> {
 
     /// Takes the groups that are whole, as far as the others can still be trained on in time.
     async fn take_whole(&mut self, step: &mut Step) -> Result<()> {
+        self.check_endpoints(step).await?;
         let in_order = self.schedule().is_lockstep();
         while step.taken.len() < self.pace.groups_per_step {
             let may_take = |(draw, version): &(u64, u64)| {
@@ -226,12 +234,7 @@ impl RlRun<'_> {
             Some(wanted) => self.groups.wait(wanted).await?,
             None => self.groups.wait_here().await?,
         }
-        if let Some(why) = self.run.must_stop() {
-            return Err(PipelineError::Stopped(format!(
-                "step {}: {why}\nhint: once it answers, continue from the last checkpoint with --resume",
-                step.number
-            )));
-        }
+        self.check_endpoints(step).await?;
         let seconds = start.elapsed().as_secs_f64();
         match is_drawing {
             true => {
@@ -260,6 +263,13 @@ impl RlRun<'_> {
         Ok(())
     }
 
+    /// Stops a run that does not wait any longer for an endpoint that is down.
+    async fn check_endpoints(&mut self, step: &Step) -> Result<()> {
+        let Some(why) = self.run.must_stop() else { return Ok(()) };
+        let hint = "hint: once it answers, continue from the last checkpoint with --resume";
+        self.groups.stop(format!("step {}: {why}\n{hint}", step.number)).await
+    }
+
     /// Trains on the next `count` groups, mini-batch by mini-batch.
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
         self.charge_pause();
@@ -285,10 +295,10 @@ impl RlRun<'_> {
     fn mini_batches(&mut self, step: &mut Step, count: usize, measures: Measures) -> Result<Vec<Vec<Experience>>> {
         let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
-        let greedy = next.iter_mut().map(|drawn| drawn.greedy.take()).collect();
-        let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let credit = CreditRule::new(config, text);
-        groups.iter().try_for_each(|group| credit.check(step.number, group))?;
+        next.iter().try_for_each(|drawn| credit.check(step.number, &drawn.group))?;
+        let greedy = next.iter().map(|drawn| drawn.greedy.clone()).collect();
+        let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
         let experiences = rule.apply(&mut groups);
         let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);

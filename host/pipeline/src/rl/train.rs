@@ -18,6 +18,7 @@ use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find
 use gavel_config::{Config, RlTable};
 use gavel_runs::Metrics;
 use gavel_torch::peers::Peers;
+use gavel_train::Schedule;
 use std::time::Instant;
 
 /// Runs `gavel train`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of
@@ -45,6 +46,9 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
             return Err(PipelineError::Stopped(format!("{why}\nhint: start it, or correct its address")));
         }
         tried?;
+    } else {
+        // This rank asks them first in its first step, and then waits for them as rank 0 does.
+        setup.scorer.note_answers();
     }
     let pace = Pace { groups_per_step: table.prompts_per_step, max_staleness: config.schedule.max_staleness };
     let numbering = Numbering {
@@ -74,33 +78,17 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         // Before anything is drawn again.
         run.publish(run.recorder.state().step).await?;
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
-        let left = run.steps();
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let learning = LearningState::new(table, &run.recorder.state().learning);
         let ledger = Ledger::new();
         let measured_rules = MeasuredRules::new(&config.reward);
         let mut rl =
             RlRun { run, groups, pace, numbering, failures, broken_judges, measured_rules, ledger, learning, teacher };
-        let mut unlearned = UnlearnedSteps::new(table, steps);
-        let mut is_stopped = false;
-        for step in left {
-            let StepReport { metrics, learning } = rl.step(step, learning_rate.at(step - 1)).await?;
-            if ranks.is_first() {
-                report(step, steps, &metrics, &learning);
-            }
-            let over = over_budget(&config.budget, &rl.run.recorder.state().spent).filter(|_| step < steps);
-            let is_asked = ranks.exchange(&control.is_stopping())?.contains(&true);
-            let is_stopping = is_asked || over.is_some();
-            rl.end_step(step, metrics, is_stopping).await?;
-            unlearned.add(step, &learning)?;
-            if let Some(what) = over {
-                tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
-            }
-            if is_stopping && step < steps {
-                is_stopped = true;
-                break;
-            }
+        let taken = rl.take_steps(&learning_rate, control).await;
+        if let Err(error) = &taken {
+            rl.leave_checkpoint(error).await;
         }
+        let is_stopped = taken?;
         // Until rank 0 has written everything, the others stay.
         ranks.exchange(&())?;
         let longest_waits = rl.ledger.worst().to_vec();
@@ -131,6 +119,45 @@ fn report(step: u64, steps: u64, metrics: &Metrics, learning: &StepLearning) {
 }
 
 impl RlRun<'_> {
+    /// Takes the steps that are left. Returns whether the run was asked to end before its last step.
+    async fn take_steps(&mut self, learning_rate: &Schedule, control: &Control) -> Result<bool> {
+        let (steps, ranks) = (self.run.learning.steps, self.run.ranks.clone());
+        let mut unlearned = UnlearnedSteps::new(self.table(), steps);
+        for step in self.run.steps() {
+            let StepReport { metrics, learning, failure } = self.step(step, learning_rate.at(step - 1)).await?;
+            if ranks.is_first() {
+                report(step, steps, &metrics, &learning);
+            }
+            let failure = failure.or_else(|| unlearned.add(step, &learning).err());
+            let over = over_budget(&self.run.config.budget, &self.run.recorder.state().spent).filter(|_| step < steps);
+            let is_asked = ranks.exchange(&control.is_stopping())?.contains(&true);
+            let is_stopping = is_asked || over.is_some();
+            let ended = self.end_step(step, metrics, is_stopping || failure.is_some()).await;
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            ended?;
+            if let Some(what) = over {
+                tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
+            }
+            if is_stopping && step < steps {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Leaves a checkpoint of a run that stops by a failure, unless other ranks may be elsewhere or gone. A step that did
+    /// not end is taken again.
+    async fn leave_checkpoint(&mut self, error: &PipelineError) {
+        if self.run.ranks.are_several() && !matches!(error, PipelineError::StoppedTogether(_)) {
+            return self.run.recorder.report_left(Ok(()));
+        }
+        let queue = self.groups.stored_before(self.run.recorder.whole().draws).await;
+        let saved = queue.and_then(|queue| self.run.save_if_whole(&queue));
+        self.run.recorder.report_left(saved);
+    }
+
     /// Hands the weights of `version` to rollout; without partial rollout, once no response is under way.
     async fn publish(&mut self, version: u64) -> Result<()> {
         if !self.run.config.schedule.partial_rollout {
@@ -165,5 +192,7 @@ impl RlRun<'_> {
     }
 }
 
+#[cfg(test)]
+mod stopped_tests;
 #[cfg(test)]
 mod tests;

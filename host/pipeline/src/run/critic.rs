@@ -59,6 +59,11 @@ impl Critic {
         self.trainer.value_step(&self.model, mini_batch, &self.loss, learning_rate)
     }
 
+    /// The optimiser steps that were begun.
+    pub(crate) fn steps(&self) -> u64 {
+        self.trainer.steps()
+    }
+
     /// Sends this rank's share of its optimiser's state to rank 0, which writes it.
     pub(crate) fn send(&self) -> Result<()> {
         self.trainer.save(Path::new("")).map_err(PipelineError::Optimizer)

@@ -1,6 +1,6 @@
 //! What `gavel sft` and `gavel train` have in common: a run is opened, validated, recorded and checkpointed.
 
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::metrics::sample_name;
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
@@ -178,9 +178,22 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
         self.recorder.end_step(step);
+        self.updater.note_whole();
         let (mut accuracy, mut validation_wait, mut validation_waits, mut is_best) = (None, 0.0, Vec::new(), false);
         if self.is_validated(step) {
-            (accuracy, validation_wait, validation_waits) = self.validate(&mut metrics).await?;
+            let before = metrics.clone();
+            let validated = self.validate(&mut metrics).await;
+            // Answers that no judge could score are no measure of the policy.
+            let validated = validated.and_then(|validated| match self.must_stop() {
+                Some(why) => Err(PipelineError::Stopped(format!(
+                    "validation after step {step}: {why}\nhint: once it answers, continue with --resume"
+                ))),
+                None => Ok(validated),
+            });
+            if validated.is_err() {
+                self.recorder.log(step, &before)?;
+            }
+            (accuracy, validation_wait, validation_waits) = validated?;
             if let Some(accuracy) = accuracy {
                 self.report_accuracy(step, accuracy);
                 is_best = self.recorder.note_accuracy(accuracy);
@@ -201,6 +214,12 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     pub(crate) fn save(&mut self, queue: &[QueuedGroup]) -> Result<()> {
         let Self { recorder, updater, rollout, .. } = self;
         recorder.save(rollout.engine.text(), queue, |into| updater.save(into.map(Path::to_owned)))
+    }
+
+    /// Saves a checkpoint of a run that stops by a failure: the policy after its last step, unless an update has changed
+    /// it since.
+    pub(crate) fn save_if_whole(&mut self, queue: &[QueuedGroup]) -> Result<()> {
+        if self.updater.is_whole()? { self.save(queue) } else { Ok(()) }
     }
 
     /// Why the run must stop: an endpoint is down, and the run does not wait for it, or no longer.

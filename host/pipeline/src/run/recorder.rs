@@ -26,12 +26,24 @@ pub(crate) struct Recorder {
     tape: Tape,
     table: CheckpointTable,
     state: State,
+    /// The state at the end of the last step, which a checkpoint keeps.
+    whole: State,
+    /// Whether nothing of the run was recorded yet.
+    is_new: bool,
     ranks: Ranks,
 }
 
 impl Recorder {
-    pub(crate) fn new(folder: RunFolder, tape: Tape, table: CheckpointTable, state: State, ranks: Ranks) -> Self {
-        Self { folder, tape, table, state, ranks }
+    /// The recorder of a run that continues from `state`, or of a new run.
+    pub(crate) fn new(
+        folder: RunFolder,
+        tape: Tape,
+        table: CheckpointTable,
+        state: Option<State>,
+        ranks: Ranks,
+    ) -> Self {
+        let (is_new, state) = (state.is_none(), state.unwrap_or_default());
+        Self { folder, tape, table, whole: state.clone(), state, is_new, ranks }
     }
 
     /// Where the run stands.
@@ -41,7 +53,7 @@ impl Recorder {
 
     /// Whether nothing of the run was recorded yet.
     pub(crate) fn is_new(&self) -> bool {
-        self.state == State::default()
+        self.is_new
     }
 
     /// Adds the metrics of a step, with the time.
@@ -129,20 +141,27 @@ impl Recorder {
     /// Notes that step `step` is done.
     pub(crate) fn end_step(&mut self, step: u64) {
         self.state.step = step;
+        self.whole = self.state.clone();
+    }
+
+    /// The state at the end of the last step.
+    pub(crate) fn whole(&self) -> &State {
+        &self.whole
     }
 
     /// Notes the accuracy of the policy after the last step, and returns whether it is the best so far.
     pub(crate) fn note_accuracy(&mut self, accuracy: f64) -> bool {
         let State { step, first_accuracy, last_accuracy, best, .. } = &mut self.state;
         *last_accuracy = Some(accuracy);
-        if *step == 0 {
+        let is_first = *step == 0;
+        let is_best = !is_first && best.is_none_or(|(_, best)| accuracy > best);
+        if is_first {
             *first_accuracy = Some(accuracy);
-            return false;
         }
-        let is_best = best.is_none_or(|(_, best)| accuracy > best);
         if is_best {
             *best = Some((*step, accuracy));
         }
+        self.whole = self.state.clone();
         is_best
     }
 
@@ -151,7 +170,7 @@ impl Recorder {
         self.state.step.is_multiple_of(self.table.every) || (is_best && self.table.keep_best)
     }
 
-    /// Makes a checkpoint of the policy as it is now, with the groups that it has not been trained on yet.
+    /// Makes a checkpoint of the policy as it is after the last step, with the groups that it has not been trained on yet.
     /// `write` writes its weights into a folder, with the optimiser's state. All ranks call this and rank 0 writes:
     /// elsewhere `write` has no folder, and helps.
     pub(crate) fn save(
@@ -160,7 +179,7 @@ impl Recorder {
         queue: &[QueuedGroup],
         write: impl FnOnce(Option<&Path>) -> Result<()>,
     ) -> Result<()> {
-        let Self { folder, tape, table, state, ranks } = self;
+        let Self { folder, tape, table, whole: state, ranks, .. } = self;
         if ranks.are_several() {
             // A checkpoint relies on what every rank has recorded.
             folder.sync()?;
@@ -178,6 +197,20 @@ impl Recorder {
             text.save(into)?;
             write(Some(into))
         })
+    }
+
+    /// Logs what a run that stopped by a failure may continue from, after a checkpoint was `saved` or was not to be.
+    pub(crate) fn report_left(&self, saved: Result<()>) {
+        if !self.ranks.is_first() {
+            return;
+        }
+        if let Err(error) = saved {
+            tracing::warn!("the run stops without another checkpoint: {error}");
+        }
+        match self.folder.checkpoints().newest() {
+            Ok(Some(checkpoint)) => tracing::info!("--resume continues from {}", checkpoint.display()),
+            _ => tracing::warn!("the run has no checkpoint to continue from"),
+        }
     }
 
     /// The results of the run.

@@ -157,12 +157,12 @@ impl Opened {
             Some((_, state)) if ranks.is_first() => {
                 folder.keep_config(&config.resolved()?)?;
                 rewind(&mut folder, state.step)?;
-                state
+                Some(state)
             }
-            Some((_, state)) => state,
+            Some((_, state)) => Some(state),
             None => {
                 tracing::info!("run folder {}", folder.path().display());
-                State::default()
+                None
             }
         };
         // No rank records anything before what came later is dropped.

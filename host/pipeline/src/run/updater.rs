@@ -27,6 +27,15 @@ struct UpdateParts {
     reference: Option<Reference>,
     critic: Option<Critic>,
     before_step: Option<BeforeStep>,
+    /// The optimiser steps of the policy and of the critic up to the end of the last step.
+    whole: [u64; 2],
+}
+
+impl UpdateParts {
+    /// The optimiser steps that were begun, of the policy and of the critic.
+    fn optimizer_steps(&self) -> [u64; 2] {
+        [self.trainer.steps(), self.critic.as_ref().map_or(0, Critic::steps)]
+    }
 }
 
 /// The policy before the first update of a step, for mini-batches that come after it.
@@ -55,11 +64,20 @@ impl Updater {
         reference: Option<Reference>,
         critic: Option<Critic>,
     ) -> Self {
-        Self {
-            engine,
-            cache,
-            parts: Arc::new(Mutex::new(UpdateParts { trainer, reference, critic, before_step: None })),
-        }
+        let mut parts = UpdateParts { trainer, reference, critic, before_step: None, whole: [0; 2] };
+        parts.whole = parts.optimizer_steps();
+        Self { engine, cache, parts: Arc::new(Mutex::new(parts)) }
+    }
+
+    /// Notes that the weights are now those after a whole step.
+    pub(crate) fn note_whole(&self) {
+        let mut parts = lock(&self.parts);
+        parts.whole = parts.optimizer_steps();
+    }
+
+    /// Whether the weights are still those after the last whole step, once the update under way has ended.
+    pub(crate) fn is_whole(&self) -> Result<bool> {
+        self.on_device(CacheDuring::Kept, Weights::Unchanged, |_, parts| parts.whole == parts.optimizer_steps())
     }
 
     /// Sets the proximal log-probabilities of the next mini-batches of step `step`: those under the policy before its

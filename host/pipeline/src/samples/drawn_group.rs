@@ -6,9 +6,13 @@ use gavel_data::{Group, Member};
 pub(crate) struct DrawnGroup {
     /// The number of its draw in the run.
     pub(crate) draw: u64,
+    /// The version of the policy under which it was started.
+    pub(crate) version: u64,
     pub(crate) group: Group,
     /// The greedy response to its task, for algorithms that compare with it.
     pub(crate) greedy: Option<Member>,
+    /// How often each sample was drawn again, the greedy one included.
+    pub(crate) retries: Vec<u32>,
     /// Why no step trains on it.
     pub(crate) dropped: Option<&'static str>,
     /// Whether this rank drew it.

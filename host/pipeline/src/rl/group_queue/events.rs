@@ -75,6 +75,10 @@ impl GroupQueue {
             _ => false,
         };
         let mut again: Vec<usize> = (0..group.samples.len()).filter(|index| again(&group.samples[*index])).collect();
+        if self.rollout.scorer.must_stop().is_some() {
+            // The run stops, and its checkpoint keeps these samples: they are scored again after it.
+            again.clear();
+        }
         if again.is_empty() && self.share.ranks.are_several() {
             return self.share.end(draw).await;
         }

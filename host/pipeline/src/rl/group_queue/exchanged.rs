@@ -3,14 +3,28 @@
 use super::GroupQueue;
 use super::share::TAKEN;
 use super::started::{SampleState, StartedGroup, StartedSample};
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::ranks::{from_bytes, to_bytes, to_member, unreadable};
 use crate::samples::SampleKey;
 use gavel_runs::{QueuedGroup, QueuedSample};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+/// Stands for the end of a line within a line.
+const LINE: char = '\u{2028}';
+
 impl GroupQueue {
+    /// Stops the run: of several ranks, all at the same place.
+    ///
+    /// # Errors
+    /// The run of one process stops here.
+    pub(crate) async fn stop(&mut self, why: String) -> Result<()> {
+        match self.share.ranks.are_several() {
+            true => self.share.stop(why).await,
+            false => Err(PipelineError::Stopped(why)),
+        }
+    }
+
     /// Whether any rank may have responses under way. The answer is the same on all ranks.
     pub(crate) fn is_drawing_anywhere(&self) -> bool {
         if self.share.ranks.are_several() { self.share.is_drawing } else { self.is_drawing() }
@@ -61,18 +75,25 @@ impl GroupQueue {
     pub(super) async fn exchange(&mut self) -> Result<()> {
         let ended = std::mem::take(&mut self.share.ended);
         let groups: Vec<QueuedGroup> = ended.iter().filter_map(|draw| self.stored_group(*draw)).collect();
-        let own = [&[u8::from(self.is_drawing())], &*to_bytes(&groups)].concat();
+        let stop = self.share.stop.as_deref().unwrap_or_default().replace('\n', &LINE.to_string());
+        let own = [&[u8::from(self.is_drawing())], stop.as_bytes(), b"\n", &to_bytes(&groups)].concat();
         let ranks = self.share.ranks.clone();
         let all = self.meanwhile(async move { ranks.exchange_bytes_beside(own).await }).await?;
         self.share.is_drawing = false;
+        let mut stop = None;
         for (rank, bytes) in all.iter().enumerate() {
-            let (is_drawing, groups) = bytes.split_first().ok_or_else(|| unreadable(rank, "nothing"))?;
+            let (is_drawing, rest) = bytes.split_first().ok_or_else(|| unreadable(rank, "nothing"))?;
+            let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(|| unreadable(rank, "half a line"))?;
+            let (why, groups) = rest.split_at(end);
             self.share.is_drawing |= *is_drawing == 1;
+            if !why.is_empty() {
+                stop.get_or_insert_with(|| String::from_utf8_lossy(why).replace(LINE, "\n"));
+            }
             for group in from_bytes(rank, groups)? {
                 self.learn(group);
             }
         }
-        Ok(())
+        stop.map_or(Ok(()), |why| Err(PipelineError::StoppedTogether(why)))
     }
 
     /// Notes that a group is whole.

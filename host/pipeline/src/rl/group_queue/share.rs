@@ -6,6 +6,8 @@ use gavel_config::{RanksTable, Share};
 
 /// How many groups became whole on all ranks together.
 const WHOLE: &str = "whole";
+/// Added to it by a rank that must stop, so that all ranks exchange what they know.
+const STOPPING: i64 = 1 << 40;
 /// How many groups ranks took to draw, if they share by load.
 pub(super) const TAKEN: &str = "taken";
 
@@ -25,6 +27,8 @@ pub(crate) struct GroupShare {
     pub(super) known: i64,
     /// Whether any rank may have responses under way.
     pub(super) is_drawing: bool,
+    /// Why this rank must stop, which the others do not know yet.
+    pub(super) stop: Option<String>,
 }
 
 impl GroupShare {
@@ -41,6 +45,7 @@ impl GroupShare {
             ended: Vec::new(),
             known: 0,
             is_drawing: false,
+            stop: None,
         }
     }
 
@@ -61,6 +66,15 @@ impl GroupShare {
     /// Notes that ranks take the draws from `draw` on by load.
     pub(super) fn begin(&mut self, draw: u64) {
         self.first = draw;
+    }
+
+    /// Stops all ranks when they next exchange what they know, which is now.
+    pub(super) async fn stop(&mut self, why: String) -> Result<()> {
+        if self.stop.is_none() {
+            self.stop = Some(why);
+            self.ranks.count(WHOLE, STOPPING).await?;
+        }
+        Ok(())
     }
 
     /// Tells the other ranks that one more group is whole, of which they will learn.

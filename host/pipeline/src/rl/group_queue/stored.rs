@@ -4,7 +4,7 @@ use super::GroupQueue;
 use super::started::{SampleState, StartedGroup, StartedSample};
 use crate::error::Result;
 use crate::samples::SampleKey;
-use gavel_data::{Member, Sample};
+use gavel_data::{Member, OutcomeKind, Sample};
 use gavel_runs::{QueuedGroup, QueuedSample};
 use std::sync::Arc;
 
@@ -12,6 +12,23 @@ impl GroupQueue {
     /// The groups as a checkpoint keeps them. A response that is not finished is drawn again.
     pub(crate) fn stored(&self) -> Vec<QueuedGroup> {
         self.groups.keys().filter_map(|draw| self.stored_group(*draw)).collect()
+    }
+
+    /// The groups that were started before the draw `started`, as the checkpoint of a run that stops keeps them on rank 0:
+    /// a group with a sample whose plugins were unavailable is scored again. All ranks call this.
+    pub(crate) async fn stored_before(&mut self, started: u64) -> Result<Vec<QueuedGroup>> {
+        let scored_again = |group: QueuedGroup| {
+            let is_unavailable = |sample: &QueuedSample| {
+                sample.outcome.as_ref().is_some_and(|outcome| outcome.outcome == OutcomeKind::Unavailable)
+            };
+            if !group.samples.iter().any(is_unavailable) {
+                return group;
+            }
+            let samples = group.samples.into_iter().map(|sample| QueuedSample { outcome: None, ..sample }).collect();
+            QueuedGroup { samples, ..group }
+        };
+        let stored = self.stored_by_all().await?;
+        Ok(stored.into_iter().filter(|group| group.draw < started).map(scored_again).collect())
     }
 
     /// A group as a checkpoint keeps it. One that another rank draws has no samples before it is whole.

@@ -104,7 +104,7 @@ impl RlRun<'_> {
         let seconds = metrics.time("step", start);
         let tokens = metrics.get("tokens/response").unwrap_or(0.0) + metrics.get("tokens/prompt").unwrap_or(0.0);
         metrics.set("perf/tokens_per_second", tokens / seconds);
-        Ok(StepReport { metrics, learning })
+        Ok(StepReport { metrics, learning, failure: self.failures.check(number).err() })
     }
 }
 

@@ -13,7 +13,7 @@ use gavel_train::{Estimator, PolicyLoss};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-fn repository() -> PathBuf {
+pub(super) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -74,7 +74,7 @@ fn merge(table: &mut Table, other: Table) {
 }
 
 /// The configuration of a run with what an algorithm adds.
-fn config(folder: &Path, name: &str, added: &str) -> Config<RlTable> {
+pub(super) fn config(folder: &Path, name: &str, added: &str) -> Config<RlTable> {
     let mut table = base(folder);
     merge(&mut table, added.parse().unwrap());
     for reward in table["reward"].as_array_mut().unwrap() {

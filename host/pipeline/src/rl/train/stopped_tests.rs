@@ -1,0 +1,142 @@
+//! A run that stops by a failure leaves a checkpoint of its last whole step, from which it continues with equal results.
+
+use super::tests::config;
+use super::*;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A judge whose score is the length of the response, until it has answered so many requests.
+#[derive(Clone)]
+struct Judge {
+    url: String,
+    left: Arc<AtomicU64>,
+}
+
+impl Judge {
+    /// After that it gives `late` as the body of its answers, or no answers at all.
+    fn start(late: Option<&'static str>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/score", listener.local_addr().unwrap());
+        let judge = Self { url, left: Arc::new(AtomicU64::new(0)) };
+        let answering = judge.clone();
+        std::thread::spawn(move || listener.incoming().for_each(|stream| answering.answer(stream.unwrap(), late)));
+        judge
+    }
+
+    fn answer(&self, mut stream: TcpStream, late: Option<&str>) {
+        let is_late = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err();
+        let Some(request) = body(&stream) else { return };
+        let body = match (is_late, late) {
+            (true, None) => return,
+            (true, Some(late)) => late.to_owned(),
+            (false, _) => {
+                let response = request["samples"][0]["response"].as_str().unwrap();
+                format!(r#"{{"verdicts": [{{"score": {}}}]}}"#, response.len())
+            }
+        };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close",
+            body.len()
+        );
+        // The other side may be gone.
+        let _ = write!(stream, "{head}\r\n\r\n{body}");
+    }
+
+    /// A run with this judge alone.
+    fn config(&self, folder: &Path, name: &str, added: &str) -> Config<RlTable> {
+        let mut config = config(folder, name, added);
+        config.reward[0].weight = 0.0;
+        let judge = format!("name = 'judge'\nurl = {:?}\non_endpoint_down = 'pause'", self.url);
+        config.reward.push(toml::from_str(&judge).unwrap());
+        let service = super::tests::repository().join("target/plugins/service.wasm");
+        config.reward[1].path = Some(service);
+        config
+    }
+}
+
+/// The body of a request.
+fn body(stream: &TcpStream) -> Option<serde_json::Value> {
+    let (mut reader, mut length) = (BufReader::new(stream), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+fn run(config: &Config<RlTable>, start: Start) -> Result<Summary> {
+    train(config, start, &Peers::alone(), &Control::default())
+}
+
+const RESUME: Start = Start::Resume { from: None, allow_changed_plugins: false };
+
+/// The names of a run's checkpoints.
+fn checkpoints(folder: &Path, name: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder.join("runs").join(name).join("checkpoints")) else { return Vec::new() };
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn weights(summary: &Summary) -> Vec<u8> {
+    std::fs::read(summary.checkpoint.as_ref().unwrap().join("model.safetensors")).unwrap()
+}
+
+/// The calls of the judge before the first step, and in each step.
+const TRIED: u64 = 1;
+const OF_STEP: u64 = 16;
+
+#[test]
+fn a_run_whose_judge_is_gone_continues_with_equal_results() {
+    let (folder, judge) = (tempfile::tempdir().unwrap(), Judge::start(None));
+    let added = "[train]\nsteps = 3\nmax_pause = '1ns'\n[schedule]\nretries = 1";
+    let config = |name: &str| judge.config(folder.path(), name, added);
+    judge.left.store(u64::MAX, Ordering::SeqCst);
+    let whole = run(&config("whole"), Start::New).unwrap();
+    judge.left.store(TRIED + OF_STEP + OF_STEP / 2, Ordering::SeqCst);
+    let stopped = config("stopped");
+    let error = run(&stopped, Start::New).unwrap_err().to_string();
+    assert!(error.starts_with("step 2: the server http://") && error.contains("(train.max_pause): "), "{error}");
+    assert_eq!(checkpoints(folder.path(), "stopped"), ["step-000001"]);
+    judge.left.store(u64::MAX, Ordering::SeqCst);
+    let resumed = run(&stopped, RESUME).unwrap();
+    assert_eq!(resumed.step, 3);
+    assert!(weights(&resumed) == weights(&whole));
+}
+
+#[test]
+fn a_run_that_fails_after_a_whole_step_keeps_it() {
+    let (folder, judge) = (tempfile::tempdir().unwrap(), Judge::start(Some("no verdicts")));
+    let config = judge.config(folder.path(), "failing", "[train]\nsteps = 3");
+    judge.left.store(TRIED + OF_STEP, Ordering::SeqCst);
+    let error = run(&config, Start::New).unwrap_err().to_string();
+    assert!(error.starts_with("step 2: 16 of 16 samples could not be scored"), "{error}");
+    assert_eq!(checkpoints(folder.path(), "failing"), ["step-000002"]);
+    judge.left.store(u64::MAX, Ordering::SeqCst);
+    assert_eq!(run(&config, RESUME).unwrap().step, 3);
+}
+
+#[test]
+fn weights_in_the_middle_of_a_step_are_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    // The first of two mini-batches ruins the weights, and the loss of the second is not finite.
+    let text = "[train]\nlearning_rate = 1e38\nmini_batch_prompts = 2";
+    let error = run(&config(folder.path(), "two", text), Start::New).unwrap_err().to_string();
+    assert!(error.starts_with("step 1: ") && error.contains("nothing was changed"), "{error}");
+    assert_eq!(checkpoints(folder.path(), "two"), [""; 0]);
+    // With one mini-batch, the step is whole.
+    let text = "[train]\nlearning_rate = 1e38\nmini_batch_prompts = 4";
+    run(&config(folder.path(), "one", text), Start::New).unwrap_err();
+    assert_eq!(checkpoints(folder.path(), "one"), ["step-000001"]);
+}
