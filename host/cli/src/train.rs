@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use gavel_config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_data::{CausedBy, OutcomeKind};
-use gavel_pipeline::{Check, Control, DryRun, LongWait, Start, Summary};
+use gavel_pipeline::{Check, Control, DryRun, LongWait, Planned, PlannedGpu, Start, Summary};
 use gavel_torch::peers::{Peers, Rendezvous};
 use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
@@ -78,6 +78,9 @@ struct RunArgs {
     /// Print the memory of each of N ranks, instead of the memory of one process.
     #[arg(long, value_name = "N", requires = "dry_run", default_value_t = NonZeroUsize::MIN, hide_default_value = true)]
     ranks: NonZeroUsize,
+    /// Plan for a GPU with this memory, such as 80GiB, or of this name, such as H100. It need not be there.
+    #[arg(long, value_name = "SIZE|GPU", requires = "dry_run")]
+    device_memory: Option<PlannedGpu>,
     /// Print the first N rows as the model reads them, with what it learns of them marked, and start nothing.
     #[arg(long, value_name = "N", conflicts_with_all = ["resuming", "dry_run"])]
     show: Option<NonZeroUsize>,
@@ -93,6 +96,10 @@ impl RunArgs {
             false if is_again() => Start::Again,
             false => Start::New,
         }
+    }
+
+    fn planned(&self) -> Planned {
+        Planned { ranks: self.ranks.get(), gpu: self.device_memory.clone() }
     }
 
     /// Starts the run, which a signal ends after the step under way, and prints its summary: of several ranks, on rank 0.
@@ -144,7 +151,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
         return print_rows(&gavel_pipeline::show_train(&config, count)?, run.json);
     }
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_train(&config, run.ranks.get())?);
+        return print_dry_run(&gavel_pipeline::dry_run_train(&config, run.planned())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::train(&config, start, peers, control))
 }
@@ -156,7 +163,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
         return print_rows(&gavel_pipeline::show_sft(&config, count)?, run.json);
     }
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_sft(&config, run.ranks.get())?);
+        return print_dry_run(&gavel_pipeline::dry_run_sft(&config, run.planned())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::sft(&config, start, peers, control))
 }
@@ -168,7 +175,7 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
         return print_rows(&gavel_pipeline::show_reward_model(&config, count)?, run.json);
     }
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config, run.ranks.get())?);
+        return print_dry_run(&gavel_pipeline::dry_run_reward_model(&config, run.planned())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::reward_model(&config, start, peers, control))
 }
@@ -180,7 +187,7 @@ pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
         return print_rows(&gavel_pipeline::show_dpo(&config, count)?, run.json);
     }
     if run.dry_run {
-        return print_dry_run(&gavel_pipeline::dry_run_dpo(&config, run.ranks.get())?);
+        return print_dry_run(&gavel_pipeline::dry_run_dpo(&config, run.planned())?);
     }
     run.start_and_print(|start, peers, control| gavel_pipeline::dpo(&config, start, peers, control))
 }

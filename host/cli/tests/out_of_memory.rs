@@ -131,3 +131,27 @@ fn a_dry_run_tells_the_memory_and_what_would_save_some() {
     assert!(again.contains("# warning: hint: train.max_tokens_per_micro_batch = "), "{again}");
     assert!(warned.parse::<toml::Table>().is_ok());
 }
+
+#[test]
+fn a_plan_for_gpus_needs_no_gpu() {
+    let project = Project::new();
+    let planned = |gpu: &str| {
+        let args = ["sft", "-c", "sft.toml", "--dry-run", "--ranks", "8", "--device-memory", gpu];
+        let output = project.succeed(&[&args[..], &["--set", "model.device=cuda"]].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let large = planned("80GiB");
+    assert!(
+        large.contains("# memory, always: CUDA's context, workspaces of products, and connections of ranks: "),
+        "{large}"
+    );
+    assert!(large.contains("; the GPU has 80.0 GiB, and the run fits\n") && !large.contains("# warning"), "{large}");
+    assert!(planned("H100").contains("; H100 has 79.1 GiB, and the run fits\n"));
+    let small = planned("1GiB");
+    assert!(small.contains("; the GPU has 1.0 GiB, and the run does not fit\n"), "{small}");
+    assert!(small.contains("# warning: the run may need ") && small.contains("# warning: hint: "), "{small}");
+    for wrong in [&["--device-memory", "80GiB"][..], &["--dry-run", "--device-memory", "H1000"]] {
+        let output = project.run(&[&["sft", "-c", "sft.toml"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    }
+}

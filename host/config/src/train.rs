@@ -170,6 +170,19 @@ impl RlTable {
         self.loss.kl.is_some() || self.kl_reward.is_some()
     }
 
+    /// The penalties, if none of them counts: their weight is 0, and stays 0.
+    pub fn idle_penalty(&self) -> Option<&'static str> {
+        let is_idle = |kl: &KlConfig| kl.coefficient == 0.0;
+        let idle = |kl: Option<&KlConfig>| kl.is_none_or(is_idle);
+        match (&self.loss.kl, &self.kl_reward) {
+            (in_loss, in_reward) if !idle(in_loss.as_ref()) || !idle(in_reward.as_ref()) => None,
+            (Some(_), Some(_)) => Some("train.loss.kl and train.kl_reward"),
+            (Some(_), None) => Some("train.loss.kl"),
+            (None, Some(_)) => Some("train.kl_reward"),
+            (None, None) => None,
+        }
+    }
+
     /// Whether a reference is loaded.
     pub fn needs_reference(&self) -> bool {
         self.measures_distance() && self.reference.as_ref().is_none_or(|reference| reference.chat.is_none())

@@ -24,4 +24,4 @@ pub use metrics::{RIGHT, SourceNumbers};
 pub use preference::{dpo, dry_run_dpo, dry_run_reward_model, reward_model, show_dpo, show_reward_model};
 pub use reward_model::RewardModels;
 pub use rl::train;
-pub use run::{Check, Control, LongWait, Start, Summary};
+pub use run::{Check, Control, LongWait, Planned, PlannedGpu, Start, Summary};

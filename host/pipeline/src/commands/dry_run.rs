@@ -2,13 +2,11 @@
 
 use crate::error::Result;
 use crate::memory::{Prediction, predict_sft, predict_train};
-use crate::ranks::Ranks;
 use crate::rl::Teacher;
-use crate::run::{Check, Setup, probe};
+use crate::run::{Check, Planned, Setup, probe};
 use gavel_agent::RunTool;
 use gavel_config::{Config, RlTable, SftTable};
 use gavel_data::Shown;
-use gavel_scoring::recording::KeptComponents;
 
 /// The results of a dry run.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,9 +21,10 @@ pub struct DryRun {
     pub memory: Prediction,
 }
 
-/// Checks all that `gavel train` would use. The prediction of memory is for each of `ranks` ranks.
-pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
+/// Checks all that `gavel train` would use. The prediction of memory is for each of the planned ranks.
+pub fn dry_run_train(config: &Config<RlTable>, planned: impl Into<Planned>) -> Result<DryRun> {
+    let Planned { ranks, gpu } = planned.into();
+    let setup = Setup::of_dry_run(config, gpu)?;
     let prompts = setup.train_prompts(config)?.rows;
     if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
         teacher.check(&prompts, &setup.text.tokenizer, setup.scorer.sandbox())?;
@@ -41,8 +40,9 @@ pub fn dry_run_train(config: &Config<RlTable>, ranks: usize) -> Result<DryRun> {
 }
 
 /// The same for `gavel sft`.
-pub fn dry_run_sft(config: &Config<SftTable>, ranks: usize) -> Result<DryRun> {
-    let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
+pub fn dry_run_sft(config: &Config<SftTable>, planned: impl Into<Planned>) -> Result<DryRun> {
+    let Planned { ranks, gpu } = planned.into();
+    let setup = Setup::of_dry_run(config, gpu)?;
     let rows = setup.sft_rows(config)?.rows;
     let probed = probe(config, &setup, &[])?;
     Ok(DryRun {

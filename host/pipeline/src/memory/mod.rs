@@ -8,9 +8,9 @@ pub use prediction::{Part, Prediction};
 
 use crate::error::Result;
 use crate::rows::Prompt;
-use crate::run::Setup;
+use crate::run::{Setup, select};
 use gavel_config::{Config, LearningConfig, RlTable, SftTable};
-use gavel_policy::{ModelConfig, device};
+use gavel_policy::ModelConfig;
 use gavel_train::memory::SharedBy;
 use gavel_train::{Parameters, SftRow};
 use plan::{MiniBatch, Plan, longest};
@@ -40,10 +40,11 @@ pub(crate) fn predict_train(
     let drawn = prompts * (group + u64::from(table.algorithm.needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt, ranks)?;
     plan.has_reference = table.needs_reference();
+    plan.idle_penalty = table.idle_penalty();
     let other = table.reference.as_ref().and_then(|reference| reference.path.as_deref());
     plan.other_reference = other.map(ModelConfig::load).transpose()?;
     if let Some(critic) = &table.critic
-        && device::select(critic.device.as_ref().unwrap_or(&config.model.device))? == plan.device()
+        && select(setup.planned.as_ref(), critic.device.as_ref().unwrap_or(&config.model.device))? == plan.device()
     {
         let sizes = crate::run::critic::sizes(critic, &setup.sizes)?;
         plan.critic = Some((sizes, critic.dtype.unwrap_or(config.model.dtype), critic.lora.clone()));

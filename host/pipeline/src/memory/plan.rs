@@ -4,10 +4,10 @@ use super::beside_tensors::BesideTensors;
 use super::prediction::{Part, Prediction};
 use crate::error::{PipelineError, Result};
 use crate::rows::Prompt;
-use crate::run::Setup;
+use crate::run::{PlannedGpu, Setup, select};
 use bytesize::ByteSize;
 use gavel_config::{Config, ModelTable};
-use gavel_policy::device;
+use gavel_policy::device::{self, DeviceMemory};
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
 use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
@@ -29,6 +29,8 @@ pub(super) struct Plan<'a> {
     /// Whether there is a checkpoint, and no adapters beside it.
     may_adapt: bool,
     pub(super) has_reference: bool,
+    /// The penalties for which there is a reference, if their weight is 0.
+    pub(super) idle_penalty: Option<&'static str>,
     /// The sizes of the reference, if it is not the policy that the run starts from.
     pub(super) other_reference: Option<ModelConfig>,
     /// The sizes and the dtype of the critic, and its adapters, if it is on the same device.
@@ -44,6 +46,8 @@ pub(super) struct Plan<'a> {
     draws_here: bool,
     /// The reward models on the same device.
     reward_models: Vec<(String, RewardModelFootprint)>,
+    /// The GPU that is planned for, in place of a device of this machine.
+    gpu: Option<PlannedGpu>,
 }
 
 /// Reward models by name.
@@ -109,6 +113,19 @@ fn in_update(trained: TrainingFootprint<'_>, of: &str) -> Vec<Part> {
     share.into_iter().chain(state).collect()
 }
 
+/// The reward models on the device of the policy.
+fn footprints<T>(config: &Config<T>, setup: &Setup, device: Device) -> Result<Vec<(String, RewardModelFootprint)>> {
+    let Some(gpu) = &setup.planned else { return Ok(setup.reward_models.footprints(device)) };
+    // They were loaded on the CPU.
+    let mut footprints = setup.reward_models.footprints(Device::Cpu);
+    for (name, footprint) in &mut footprints {
+        footprint.device =
+            config.reward_model.get(name).map_or(Ok(device), |table| select(Some(gpu), &table.device))?;
+    }
+    footprints.retain(|(_, footprint)| footprint.device == device);
+    Ok(footprints)
+}
+
 impl<'a> Plan<'a> {
     /// The plan of one of `ranks`. Beside the responses of validation, it draws `drawn` responses a step, to prompts of
     /// at most `prompt` tokens.
@@ -124,7 +141,7 @@ impl<'a> Plan<'a> {
         let answers = config.data.validation_samples * setup.validation.len();
         let most = drawn.max(answers.div_ceil(ranks.ranks) as u64);
         let adapters = adapters(&config.model, &setup.sizes)?;
-        let device = device::select(&config.model.device)?;
+        let device = select(setup.planned.as_ref(), &config.model.device)?;
         let plan = Self {
             sizes: &setup.sizes,
             dtype: config.model.dtype,
@@ -133,6 +150,7 @@ impl<'a> Plan<'a> {
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
+            idle_penalty: None,
             other_reference: None,
             critic: None,
             keeps_before_step: false,
@@ -148,7 +166,8 @@ impl<'a> Plan<'a> {
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
             draws_here: rollout.device.is_none(),
-            reward_models: setup.reward_models.footprints(device),
+            reward_models: footprints(config, setup, device)?,
+            gpu: setup.planned.clone().filter(|_| device.is_cuda()),
         };
         plan.check_cache()?;
         Ok(plan)
@@ -185,9 +204,13 @@ impl<'a> Plan<'a> {
             update: there(self.update()),
             rollout: there(self.drawing()),
             scoring: there(self.scoring()),
-            loaded: weights + self.beside_tensors().context,
-            device: device::name(self.device),
-            memory: device::memory(self.device).ok(),
+            loaded: if self.gpu.is_some() { 0 } else { weights + self.beside_tensors().context },
+            device: self.gpu.as_ref().map_or_else(|| device::name(self.device), |gpu| gpu.name.clone()),
+            memory: match &self.gpu {
+                Some(gpu) => Some(DeviceMemory { total: gpu.memory, free: gpu.memory }),
+                None => device::memory(self.device).ok(),
+            },
+            is_planned: self.gpu.is_some(),
             advice: None,
         })
     }
@@ -362,8 +385,31 @@ impl<'a> Plan<'a> {
         LongestRows { rows, group, prompt, response }.largest_micro_batch(self.max_tokens_per_micro_batch, self.sizes)
     }
 
-    /// The setting that saves the most memory, and how much it saves.
+    /// The setting to change, and how much it saves. Settings that avoid what the run need not have come first; of
+    /// several, the largest saving counts.
     fn advice(&self) -> Result<Option<(String, u64)>> {
+        match self.saves_most(self.avoidable())? {
+            Some(avoidable) => Ok(Some(avoidable)),
+            None => self.saves_most(self.changes()),
+        }
+    }
+
+    /// Settings without which the same is learned.
+    fn avoidable(&self) -> Vec<(String, Self)> {
+        let mut changes = Vec::new();
+        if self.keeps_before_step {
+            changes.push(("schedule.stream = false".to_owned(), Self { keeps_before_step: false, ..self.clone() }));
+        }
+        if let (true, Some(penalty)) = (self.has_reference, self.idle_penalty) {
+            let setting = format!("a run without {penalty}, whose coefficient is 0,");
+            let plan = Self { has_reference: false, other_reference: None, ..self.clone() };
+            changes.push((setting, plan));
+        }
+        changes
+    }
+
+    /// Settings with which a run needs less.
+    fn changes(&self) -> Vec<(String, Self)> {
         let mut changes = Vec::new();
         let tokens = self.micro_batch().tokens / 2;
         if tokens >= self.batch.prompt + self.batch.response {
@@ -397,6 +443,11 @@ impl<'a> Plan<'a> {
         if self.dtype == Dtype::Float32 {
             changes.push(("model.dtype = \"bfloat16\"".into(), Self { dtype: Dtype::Bfloat16, ..self.clone() }));
         }
+        changes
+    }
+
+    /// The change that saves most, and how much.
+    fn saves_most(&self, changes: Vec<(String, Self)>) -> Result<Option<(String, u64)>> {
         let now = self.predict()?.total();
         let saved = |(setting, plan): (String, Self)| Ok((setting, now.saturating_sub(plan.predict()?.total())));
         let saved = changes.into_iter().map(saved).collect::<Result<Vec<_>>>()?;
@@ -434,6 +485,7 @@ mod tests {
             adapters: None,
             may_adapt: true,
             has_reference: false,
+            idle_penalty: None,
             other_reference: None,
             critic: None,
             keeps_before_step: false,
@@ -444,6 +496,7 @@ mod tests {
             cache_memory: Some(8 << 30),
             draws_here: true,
             reward_models: Vec::new(),
+            gpu: None,
         }
     }
 
@@ -484,5 +537,42 @@ mod tests {
         assert!(setting == "ranks.parameters = \"by_layer\"" && saved > GPU, "{setting} saves {saved}");
         let advice = plan(&sizes, 1, false).advice().unwrap();
         assert!(advice.is_some_and(|(setting, _)| !setting.contains("by_layer")));
+    }
+
+    #[test]
+    fn what_a_run_need_not_have_is_advised_against_first() {
+        let sizes = qwen(3584, 18944, 28, [28, 4]);
+        let advice = |plan: Plan<'_>| plan.advice().unwrap().map(|(setting, saved)| (setting, saved >> 20));
+        let streamed = Plan { keeps_before_step: true, ..plan(&sizes, 8, false) };
+        assert_eq!(advice(streamed.clone()), Some(("schedule.stream = false".into(), 30_090)));
+        let penalised = Plan { has_reference: true, idle_penalty: Some("train.loss.kl"), ..plan(&sizes, 8, false) };
+        let without = "a run without train.loss.kl, whose coefficient is 0,".to_owned();
+        assert_eq!(advice(penalised.clone()), Some((without, 14_525)));
+        // The larger one.
+        let both = Plan { keeps_before_step: true, ..penalised.clone() };
+        assert_eq!(advice(both).map(|(setting, _)| setting), Some("schedule.stream = false".into()));
+        // A penalty that counts is not avoidable, and adapters share the weights of the reference.
+        assert!(
+            advice(Plan { idle_penalty: None, ..penalised.clone() })
+                .is_some_and(|(setting, _)| setting.contains("lora"))
+        );
+        assert!(
+            advice(Plan { adapters: Some(1), ..penalised }).is_some_and(|(setting, _)| !setting.contains("loss.kl"))
+        );
+    }
+
+    #[test]
+    fn a_gpu_that_is_planned_for_has_its_memory() {
+        let sizes = qwen(3584, 18944, 28, [28, 4]);
+        let text = |gpu: &str| {
+            let plan = Plan { gpu: Some(gpu.parse().unwrap()), ..plan(&sizes, 8, false) };
+            let prediction = plan.predict_with_advice().unwrap();
+            (prediction.to_string().lines().last().unwrap().to_owned(), prediction.warning())
+        };
+        let (fits, warning) = text("H100");
+        assert!(fits.contains("; H100 has 79.1 GiB, and the run fits") && warning.is_none(), "{fits}: {warning:?}");
+        let (full, warning) = text("24GiB");
+        assert!(full.contains("; the GPU has 24.0 GiB, and the run does not fit"), "{full}");
+        assert!(warning.is_some_and(|warning| warning.contains(", and the GPU has 24.0 GiB free\nhint: ")));
     }
 }

@@ -26,6 +26,8 @@ pub struct Prediction {
     pub device: String,
     /// The memory of the device, if the system reports it.
     pub memory: Option<DeviceMemory>,
+    /// Whether the device is one that a dry run plans for.
+    pub is_planned: bool,
     /// The setting that saves most, with its value, and how much it saves.
     pub advice: Option<(String, u64)>,
 }
@@ -110,6 +112,10 @@ impl fmt::Display for Prediction {
         }
         write!(f, "at most: {}", ByteSize(self.total()))?;
         match self.memory {
+            Some(DeviceMemory { total, .. }) if self.is_planned => {
+                let fits = if self.total() <= total { "fits" } else { "does not fit" };
+                write!(f, "; {} has {}, and the run {fits}", self.device, ByteSize(total))
+            }
             Some(DeviceMemory { total, free }) => {
                 write!(f, "; {} has {}, of which {} are free", self.device, ByteSize(total), ByteSize(free))
             }
@@ -137,6 +143,7 @@ mod tests {
             loaded: 0,
             device: "cuda:0".into(),
             memory: Some(DeviceMemory { total: memory, free: memory }),
+            is_planned: false,
             advice: None,
         }
     }

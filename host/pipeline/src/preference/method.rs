@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use std::path::Path;
 
 /// The `[train]` table of a command that learns from pairs.
-pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Sync {
+pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Clone + Sync {
     /// A pair as token ids.
     type Pair: Clone;
     /// Whether the policy is compared with the policy that the run starts from.

@@ -8,7 +8,7 @@ mod run;
 
 use crate::commands::{DryRun, ShownRow};
 use crate::error::Result;
-use crate::run::{Control, Start, Summary};
+use crate::run::{Control, Planned, Start, Summary};
 use gavel_config::{Config, DpoTable, RewardModelTrainTable};
 use gavel_torch::peers::Peers;
 use std::num::NonZeroUsize;
@@ -27,12 +27,12 @@ pub fn reward_model(
     run::run(config, start, peers, control)
 }
 
-/// Checks all that `gavel reward-model` would use. The prediction of memory is for each of `ranks` ranks.
+/// Checks all that `gavel reward-model` would use. The prediction of memory is for each of the planned ranks.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used.
-pub fn dry_run_reward_model(config: &Config<RewardModelTrainTable>, ranks: usize) -> Result<DryRun> {
-    run::dry_run(config, ranks)
+pub fn dry_run_reward_model(config: &Config<RewardModelTrainTable>, planned: impl Into<Planned>) -> Result<DryRun> {
+    run::dry_run(config, planned.into())
 }
 
 /// Runs `gavel dpo`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of
@@ -44,12 +44,12 @@ pub fn dpo(config: &Config<DpoTable>, start: Start, peers: &Peers, control: &Con
     run::run(config, start, peers, control)
 }
 
-/// Checks all that `gavel dpo` would use. The prediction of memory is for each of `ranks` ranks.
+/// Checks all that `gavel dpo` would use. The prediction of memory is for each of the planned ranks.
 ///
 /// # Errors
 /// Anything that the configuration names cannot be used.
-pub fn dry_run_dpo(config: &Config<DpoTable>, ranks: usize) -> Result<DryRun> {
-    run::dry_run(config, ranks)
+pub fn dry_run_dpo(config: &Config<DpoTable>, planned: impl Into<Planned>) -> Result<DryRun> {
+    run::dry_run(config, planned.into())
 }
 
 /// The first `count` pairs of `gavel reward-model`, as it reads them.

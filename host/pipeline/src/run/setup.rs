@@ -5,6 +5,7 @@ use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
 use crate::rows::{Drawable, Prompt, PromptLimit, dataset_rows, prompts, sft_rows, template_kwargs};
+use crate::run::planned::PlannedGpu;
 use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
 use gavel_config::{Config, Datasets, RlTable, SftTable, TrainTable};
@@ -27,6 +28,8 @@ pub(crate) struct Setup {
     pub(crate) scorer: Scorer,
     pub(crate) reward_models: RewardModels,
     pub(crate) episode_kind: EpisodeKind,
+    /// The GPU that a dry run plans for.
+    pub(crate) planned: Option<PlannedGpu>,
 }
 
 impl Setup {
@@ -37,11 +40,25 @@ impl Setup {
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
         let (scorer, reward_models) = scorer(config, kept, ranks)?;
         let episode_kind = EpisodeKind::load(config, kept, scorer.sandbox())?;
-        let mut setup = Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, episode_kind };
+        let mut setup =
+            Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, episode_kind, planned: None };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
         Ok(setup)
+    }
+
+    /// The setup of a dry run. Reward models are loaded on the CPU if it plans for a GPU that need not be there.
+    pub(crate) fn of_dry_run<T: TrainTable + Clone>(config: &Config<T>, gpu: Option<PlannedGpu>) -> Result<Self> {
+        if gpu.is_none() {
+            return Self::new(config, &KeptComponents::default(), &Ranks::alone());
+        }
+        let mut config = config.clone();
+        for table in config.reward_model.values_mut().filter(|table| table.path.is_some()) {
+            table.device = "cpu".into();
+        }
+        let setup = Self::new(&config, &KeptComponents::default(), &Ranks::alone())?;
+        Ok(Self { planned: gpu, ..setup })
     }
 
     /// The prompts of datasets; each has a reward that scores it.
