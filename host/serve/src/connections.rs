@@ -1,45 +1,93 @@
-//! Accepts connections, and closes those that clients leave open: otherwise they take up the open files of the process,
-//! and nobody else is answered.
+//! Accepts connections, and closes those that clients leave open or do not read from: otherwise they take up the open
+//! files of the process, and nobody else is answered.
+
+mod clients;
+mod connection;
+mod open_files;
+mod timed_writes;
 
 use axum::Router;
+use axum::body::Body;
+use clients::{Clients, Place};
+use connection::Answer;
+use hyper::Request;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use timed_writes::TimedWrites;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
 /// The time from one request, or from the beginning of the connection, until the head of the next one is complete.
 const HEAD: Duration = Duration::from_secs(30);
+/// The time in which a client must read a part of what is written to it.
+const READ: Duration = Duration::from_secs(30);
+/// The most connections of a client, where the process may open enough files.
+const CONNECTIONS: usize = 4096;
 /// The pause after a connection was not accepted, because all files that the process may open are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers requests until it is dropped.
-pub async fn serve(listener: TcpListener, router: Router) -> Infallible {
-    serve_within(listener, router, HEAD).await
+/// What clients may do with connections.
+struct Limits {
+    head: Duration,
+    read: Duration,
+    /// The most connections of a client.
+    connections: usize,
 }
 
-async fn serve_within(listener: TcpListener, router: Router, head: Duration) -> Infallible {
+/// Answers requests until it is dropped.
+pub async fn serve(listener: TcpListener, router: Router) -> Infallible {
+    // Others have the rest.
+    let of_client = open_files::allow_open_files().map_or(CONNECTIONS, |files| CONNECTIONS.min(files / 4 * 3));
+    serve_within(listener, router, Limits { head: HEAD, read: READ, connections: of_client.max(1) }).await
+}
+
+async fn serve_within(listener: TcpListener, router: Router, limits: Limits) -> Infallible {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head);
+    let clients = Arc::new(Clients::new(limits.connections));
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!("a connection was not accepted: {error}");
                 sleep(PAUSE).await;
                 continue;
             }
         };
+        let Some(place) = clients.admit(client.ip()) else {
+            tracing::debug!(
+                "{} has {} requests under way, and another connection was closed",
+                client,
+                limits.connections
+            );
+            continue;
+        };
         // A streamed token is a small packet, which would otherwise wait for the acknowledgement of the one before. It
         // is only slower where this fails.
         let _ = stream.set_nodelay(true);
-        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
-        tokio::spawn(async move {
-            // The client is gone, or sent what is not a request.
-            let _ = connection.await;
-        });
+        tokio::spawn(answer(stream, place, http.clone(), router.clone(), limits.read));
+    }
+}
+
+/// Answers the requests of a connection until it ends.
+async fn answer(stream: TcpStream, place: Place, http: http1::Builder, router: Router, read: Duration) {
+    let connection = &place.connection;
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request: Request<_>| {
+        let _answering = connection.answer();
+        let answer = router.call(request);
+        async move { Ok::<_, Infallible>(answer.await?.map(|body: Body| Answer { body, _answering })) }
+    });
+    let stream = TimedWrites::new(stream, read, connection.clone());
+    tokio::select! {
+        // The client is gone, does not read, or sent what is not a request.
+        _ = http.serve_connection(TokioIo::new(stream), service) => {}
+        () = connection.closed() => {}
     }
 }
 
@@ -59,7 +107,8 @@ mod tests {
             "late"
         };
         let router = Router::new().route("/", get(|| async { "hello" })).route("/late", get(answer));
-        tokio::spawn(async move { serve_within(listener, router, Duration::from_secs(1)).await });
+        let limits = Limits { head: Duration::from_secs(1), read: READ, connections: CONNECTIONS };
+        tokio::spawn(serve_within(listener, router, limits));
         let read = async |sent: &str| {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(sent.as_bytes()).await.unwrap();
@@ -77,5 +126,58 @@ mod tests {
         assert!(!silent.contains("200") && !half.contains("200"), "{silent} {half}");
         // A connection is kept for the next request, but not for ever. An answer may take longer.
         assert!(idle.ends_with("\r\n\r\nhello") && late.ends_with("\r\n\r\nlate"), "{idle} {late}");
+    }
+
+    const HELLO: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+    #[tokio::test]
+    async fn a_client_with_all_of_its_connections_idle_is_still_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(|| async { "hello" }));
+        tokio::spawn(serve_within(listener, router, Limits { head: HEAD, read: READ, connections: 2 }));
+        let mut idle = Vec::new();
+        for _ in 0..3 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut asking = TcpStream::connect(address).await.unwrap();
+        asking.write_all(HELLO).await.unwrap();
+        let mut text = String::new();
+        asking.read_to_string(&mut text).await.unwrap();
+        assert!(text.ends_with("\r\n\r\nhello"), "{text}");
+        for closed in &mut idle[..2] {
+            assert_eq!(closed.read(&mut [0]).await.unwrap(), 0);
+        }
+    }
+
+    /// Sends when it is dropped.
+    struct Dropped(Option<tokio::sync::oneshot::Sender<()>>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|sender| sender.send(()).unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_reads_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, dropped) = tokio::sync::oneshot::channel();
+        let dropped_once = Arc::new(std::sync::Mutex::new(Some(Dropped(Some(sender)))));
+        let endless = move || {
+            let held = dropped_once.lock().unwrap().take();
+            let chunks = futures::stream::repeat_with(move || {
+                let _ = &held;
+                Ok::<_, Infallible>(vec![0; 1 << 16])
+            });
+            async { Body::from_stream(chunks) }
+        };
+        let router = Router::new().route("/", get(endless));
+        let limits = Limits { head: HEAD, read: Duration::ZERO, connections: CONNECTIONS };
+        tokio::spawn(serve_within(listener, router, limits));
+        let mut unread = TcpStream::connect(address).await.unwrap();
+        unread.write_all(HELLO).await.unwrap();
+        dropped.await.unwrap();
     }
 }
