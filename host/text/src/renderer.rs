@@ -6,6 +6,7 @@ use crate::template::RenderOptions;
 use chrono::Utc;
 use gavel_data::Message;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// Renders conversations with the same options, and with a mark in each text of a special token in their messages.
 pub(crate) struct Renderer<'a> {
@@ -51,10 +52,7 @@ impl TextModel {
         if in_messages + mark_all(&mut tools, |tool| special.mark_function(tool, "")) == 0 {
             return Ok(vec![text]);
         }
-        // Templates do not change digits.
-        let marks = (0u64..).map(|number| format!("7{number}07"));
-        #[expect(clippy::expect_used, reason = "a text does not have every number in it")]
-        let mark = marks.into_iter().find(|mark| !text.contains(mark.as_str())).expect("a number that is not there");
+        let mark = absent_mark(&text);
         mark_all(&mut tools, |tool| special.mark_function(tool, &mark));
         let marked =
             write(&Renderer { model: self, options: RenderOptions { tools: &tools, ..options.clone() }, mark: &mark })?;
@@ -69,6 +67,37 @@ impl TextModel {
     }
 }
 
+/// Digits that a text does not contain. Templates do not change digits.
+fn absent_mark(text: &str) -> String {
+    // A text has fewer places than there are numbers of so many digits.
+    let digits = text.len().to_string().len();
+    let there: HashSet<&str> =
+        text.match_indices('7').filter_map(|(at, _)| text.get(at + 1..at + 1 + digits)).collect();
+    let mut numbers = (0..=text.len()).map(|number| format!("{number:0digits$}"));
+    #[expect(clippy::expect_used, reason = "there are more numbers than places")]
+    let absent = numbers.find(|number| !there.contains(number.as_str())).expect("a number that is not there");
+    format!("7{absent}07")
+}
+
 fn mark_all(values: &mut [Value], mark: impl FnMut(&mut Value) -> usize) -> usize {
     values.iter_mut().map(mark).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_not_in_the_text_whatever_numbers_it_has() {
+        assert_eq!(absent_mark(""), "7007");
+        for count in [1, 10, 1000, 100_000] {
+            let text: String = (0..count).map(|number| format!("7{number:06}07é")).collect();
+            let mark = absent_mark(&text);
+            assert!(!text.contains(&mark), "{mark}");
+            // Nor does it come to be where the mark is put into the text.
+            let end = text.find('é').unwrap();
+            let marked = format!("{}{mark}{}", &text[..end], &text[end..]);
+            assert_eq!(marked.replace(&mark, ""), text);
+        }
+    }
 }
