@@ -88,11 +88,13 @@ async fn answer(args: &GenerateArgs, engine: &AsyncEngine) -> Result<()> {
         max_tokens: args.max_tokens.unwrap_or(default.max_tokens),
         ..default
     };
+    let (prompt, sampling, stop): (Arc<[u32]>, _, Arc<[String]>) =
+        (prompt.into(), Arc::new(sampling), args.stop.clone().into());
     let requests = (0..u64::from(args.n)).map(|index| GenerateRequest {
         prompt: prompt.clone(),
         continues_prompt: !args.chat,
         sampling: sampling.clone(),
-        stop: args.stop.clone(),
+        stop: stop.clone(),
         seed: derive(args.seed, 0, index, Purpose::Rollout),
         top_logprobs: 0,
         conversation: None,

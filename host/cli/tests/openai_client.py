@@ -27,7 +27,7 @@ def refused(kind, part, call, **options):
     raise AssertionError(f"{options} were taken")
 
 
-assert [found.id for found in client.models.list()] == [model]
+assert [found.id for found in client.models.list()] == [model] and client.models.retrieve(model).id == model
 
 # The same seed gives the same answer, whole or streamed; another seed gives another.
 whole = chat(seed=7)
@@ -134,6 +134,7 @@ refused(openai.BadRequestError, "`best_of`: 2 is not supported", chat, extra_bod
 refused(openai.BadRequestError, "`parallel_tool_calls`: false", chat, parallel_tool_calls=False)
 assert chat(seed=7, user="me", extra_body={"skip_special_tokens": True}).choices[0].message == choice.message
 refused(openai.BadRequestError, "needs `logprobs`", chat, top_logprobs=2)
+refused(openai.BadRequestError, "`stop`: 17 stop texts are more than 16", chat, stop=["a"] * 17)
 refused(openai.BadRequestError, "`stop`: it must be a text or a list of texts", chat, extra_body={"stop": 5})
 picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 refused(openai.BadRequestError, "only text is supported", chat, messages=[{"role": "user", "content": [picture]}])

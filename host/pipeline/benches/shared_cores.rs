@@ -77,7 +77,7 @@ fn model() -> Model {
 fn decode(model: &Model) -> f64 {
     let mut engine = Engine::new(model, EngineConfig { max_batch: BATCH as usize, ..EngineConfig::default() }).unwrap();
     for id in 0..BATCH {
-        let prompt = (0..35).map(|at| 3 + (7 * at + 13 * id as u32) % 256).collect();
+        let prompt: Vec<u32> = (0..35).map(|at| 3 + (7 * at + 13 * id as u32) % 256).collect();
         engine.submit(Request::new(id, prompt, Sampling::new(NEW, Vec::new()), id)).unwrap();
     }
     let start = Instant::now();

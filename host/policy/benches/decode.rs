@@ -67,7 +67,7 @@ fn converse(model: &Model, keeps: bool) -> Result<u64, PolicyError> {
     let mut engine = Engine::new(model, EngineConfig::default())?;
     let mut prompt = Vec::new();
     for turn in 0..10 {
-        prompt.extend(request(turn, turn, 500, 32).prompt);
+        prompt.extend_from_slice(&request(turn, turn, 500, 32).prompt);
         let drawn = Request::new(turn, prompt.clone(), Sampling::new(32, Vec::new()), turn);
         engine.submit(Request { conversation: keeps.then_some(0), ..drawn })?;
         while !engine.is_idle() {
@@ -109,7 +109,8 @@ fn wide() -> ModelConfig {
 
 /// A response of exactly `new` tokens to the prompt number `prompt`.
 fn request(id: u64, prompt: u64, length: usize, new: usize) -> Request {
-    let prompt = (0..length as u64).map(|i| 3 + ((7 * i + 13 * prompt + prompt / 256) % 256) as u32).collect();
+    let prompt: Vec<u32> =
+        (0..length as u64).map(|i| 3 + ((7 * i + 13 * prompt + prompt / 256) % 256) as u32).collect();
     Request::new(id, prompt, Sampling::new(new, Vec::new()), id)
 }
 

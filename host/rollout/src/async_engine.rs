@@ -206,7 +206,7 @@ impl AsyncEngine {
     fn reader(&self, request: &GenerateRequest) -> StopReader {
         let decoder = self.text.tokenizer.stream(true);
         let decoder = if request.continues_prompt { decoder.after(&request.prompt) } else { decoder };
-        StopReader::new(decoder, request.stop.clone(), request.sampling.stop_ids.clone())
+        StopReader::new(decoder, request.stop.clone(), request.sampling.clone())
     }
 
     fn queued(&self, request: GenerateRequest, reader: Option<StopReader>, reply: Reply) -> Queued {

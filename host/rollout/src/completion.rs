@@ -3,7 +3,7 @@
 use crate::error::RolloutError;
 use gavel_data::FinishReason;
 use gavel_policy::DrawnToken;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// A response under way, piece by piece. A stop text is not part of it. Dropping it cancels the request.
 pub struct Completion {
@@ -49,6 +49,12 @@ pub struct WholeCompletion {
 impl Completion {
     pub(crate) fn new(events: UnboundedReceiver<Event>) -> Self {
         Self { events, tokens: 0, finish_reason: None }
+    }
+
+    /// A response without tokens, for a request that draws none.
+    pub fn empty() -> Self {
+        let (_, events) = mpsc::unbounded_channel();
+        Self { events, tokens: 0, finish_reason: Some(FinishReason::Length) }
     }
 
     /// The next piece; `None` once the response has ended.

@@ -4,21 +4,22 @@ use crate::error::RolloutError;
 use gavel_policy::{Finished, Sampling};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot::Receiver;
 
 /// A request for one response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateRequest {
-    /// Token ids of the prompt.
-    pub prompt: Vec<u32>,
+    /// Token ids of the prompt. The responses to it share them, and the settings likewise.
+    pub prompt: Arc<[u32]>,
     /// Whether the response continues the prompt's text instead of starting a new text: a space may then be its first
     /// character.
     pub continues_prompt: bool,
     /// How to draw; its `stop_ids` end the response.
-    pub sampling: Sampling,
+    pub sampling: Arc<Sampling>,
     /// Texts that end the response.
-    pub stop: Vec<String>,
+    pub stop: Arc<[String]>,
     /// The seed of everything that is drawn.
     pub seed: u64,
     /// How many of the most probable tokens come with each token.

@@ -1,25 +1,27 @@
 //! The text of a response as its tokens are drawn, and the stop text that ends it.
 
+use gavel_policy::Sampling;
 use gavel_text::{Certain, DecodeStream, StopTexts, TextError};
+use std::sync::Arc;
 
 /// Decodes a response token by token and looks for its stop texts.
 pub(crate) struct StopReader {
     decoder: DecodeStream,
     stop_texts: StopTexts,
-    /// Tokens that end the response and have no text.
-    stop_ids: Vec<u32>,
+    /// Its `stop_ids` end the response and have no text.
+    sampling: Arc<Sampling>,
     /// Whether a stop text was found; the text after it is not given.
     stopped: bool,
 }
 
 impl StopReader {
-    pub(crate) fn new(decoder: DecodeStream, stop: Vec<String>, stop_ids: Vec<u32>) -> Self {
-        Self { decoder, stop_texts: StopTexts::new(stop), stop_ids, stopped: false }
+    pub(crate) fn new(decoder: DecodeStream, stop: Arc<[String]>, sampling: Arc<Sampling>) -> Self {
+        Self { decoder, stop_texts: StopTexts::new(stop), sampling, stopped: false }
     }
 
     /// Whether this token ends the response and has no text.
     pub(crate) fn is_stop(&self, token: u32) -> bool {
-        self.stop_ids.contains(&token)
+        self.sampling.stop_ids.contains(&token)
     }
 
     /// The text that is certain with the next token, and whether that token completes a stop text.
@@ -58,9 +60,10 @@ mod tests {
             std::fs::write(folder.path().join("tokenizer_config.json"), r#"{"eos_token": "</s>"}"#).unwrap();
             let tokenizer = Tokenizer::load(folder.path()).unwrap();
             let ids = tokenizer.encode("the answer\nis 42").unwrap();
+            let sampling = Arc::new(Sampling::new(ids.len(), Vec::new()));
             for stop in ["answer", "\n", "er\ni"] {
-                let stops = vec!["none".to_owned(), stop.to_owned()];
-                let mut reader = StopReader::new(tokenizer.stream(true), stops, Vec::new());
+                let stops = ["none".to_owned(), stop.to_owned()].into();
+                let mut reader = StopReader::new(tokenizer.stream(true), stops, sampling.clone());
                 let mut text = String::new();
                 let found = ids.iter().position(|&id| {
                     let certain = reader.push(id).unwrap();
@@ -87,7 +90,7 @@ mod tests {
         let ids = |names: &[&str]| -> Vec<u32> { names.iter().map(|name| tokenizer.token_id(name).unwrap()).collect() };
         for prompt in [ids(&["a", "<0x0A>"]), ids(&["a", "<0xC3>"]), ids(&["<0x0A>"])] {
             let decoder = tokenizer.stream(true).after(&prompt);
-            let mut reader = StopReader::new(decoder, vec!["\u{fffd}b".into()], Vec::new());
+            let mut reader = StopReader::new(decoder, ["\u{fffd}b".into()].into(), Sampling::new(1, Vec::new()).into());
             let read = ids(&["<0xA9>", "a", "<0xA9>", "b"]).into_iter().map(|id| reader.push(id).unwrap());
             let read: Vec<Certain> = read.collect();
             let text: String = read.iter().map(|certain| certain.text.as_str()).collect();

@@ -42,8 +42,9 @@ fn request(seed: u64, stop: &[&str]) -> GenerateRequest {
         logit_bias: letters.into_iter().map(|token| (token, 100.0)).collect(),
         ..Sampling::new(LENGTH, text.tokenizer.stop_ids().to_vec())
     };
+    let sampling = Arc::new(sampling);
     let stop = stop.iter().map(ToString::to_string).collect();
-    let prompt = text.tokenizer.encode("2+2=").unwrap();
+    let prompt = text.tokenizer.encode("2+2=").unwrap().into();
     GenerateRequest { prompt, continues_prompt: false, sampling, stop, seed, top_logprobs: 0, conversation: None }
 }
 
@@ -86,7 +87,7 @@ fn what_is_submitted_together_is_decoded_together() {
 #[test]
 fn a_request_that_cannot_be_served_cancels_those_beside_it() {
     let engine = engine();
-    let empty = GenerateRequest { prompt: Vec::new(), ..request(0, &[]) };
+    let empty = GenerateRequest { prompt: [].into(), ..request(0, &[]) };
     let error = block_on(engine.generate(vec![request(1, &[]), empty])).unwrap_err();
     let RolloutError::Policy(PolicyError::Input(what)) = error else { panic!("{error}") };
     assert!(what.ends_with("the prompt has no tokens"), "{what}");
@@ -190,7 +191,7 @@ fn no_token_is_drawn_between_a_change_of_weights_and_its_version() {
         let ((reached, reaches), (resume, resumed)) = (mpsc::channel(), mpsc::channel());
         let pause = Arc::new(Pause { steps: AtomicUsize::new(0), reached, resume: Mutex::new(resumed) });
         let engine = engine_of(EngineConfig { recompute_cache: true, ..EngineConfig::default() }, pause);
-        let any = Sampling::new(LENGTH, Vec::new());
+        let any = Arc::new(Sampling::new(LENGTH, Vec::new()));
         let request = GenerateRequest { sampling: any, ..request(1, &[]) };
         let prompt = request.prompt.clone();
         let (found, under_new) = block_on(async {

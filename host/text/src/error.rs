@@ -27,6 +27,9 @@ pub enum TextError {
     /// A text cannot be turned into tokens, or tokens into text.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(String),
+    /// A text has so many bytes that its tokens cannot fit, so that it is not tokenised.
+    #[error("the prompt has {bytes} bytes, and the {tokens} tokens that fit have at most {most}")]
+    TooManyBytes { bytes: usize, most: usize, tokens: usize },
     /// A template refuses a conversation with `raise_exception`.
     #[error("{}{}: the chat template refuses the conversation: {what}\nhint: change the messages, or the template", path.display(), at(*.line))]
     Refused {

@@ -22,7 +22,7 @@ pub use content::ContentError;
 pub use error::TextError;
 pub use history::{History, HistoryCheck};
 pub use model::TextModel;
-pub use stop::{Certain, StopTexts};
+pub use stop::{Certain, MOST_STOP_BYTES, MOST_STOP_TEXTS, StopTexts, StopTextsError, check_stop_texts};
 pub use stream::DecodeStream;
 pub use template::{ChatTemplate, RenderOptions};
 pub use tokenizer::{TokenText, Tokenizer};

@@ -2,12 +2,43 @@
 
 use crate::error::Result;
 use crate::stream::DecodeStream;
+use std::sync::Arc;
+
+/// The most stop texts of a request.
+pub const MOST_STOP_TEXTS: usize = 16;
+/// The most bytes of one of them.
+pub const MOST_STOP_BYTES: usize = 1024;
+
+/// Stop texts that are too many or too long: each is looked for at every token of every response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum StopTextsError {
+    #[error("{0} stop texts are more than {MOST_STOP_TEXTS}")]
+    Many(usize),
+    #[error("a stop text of {0} bytes is longer than {MOST_STOP_BYTES}")]
+    Long(usize),
+}
+
+/// Refuses stop texts of a request that are too many or too long.
+///
+/// # Errors
+/// There are more than [`MOST_STOP_TEXTS`], or one has more than [`MOST_STOP_BYTES`].
+pub fn check_stop_texts(texts: &[String]) -> std::result::Result<(), StopTextsError> {
+    if texts.len() > MOST_STOP_TEXTS {
+        return Err(StopTextsError::Many(texts.len()));
+    }
+    match texts.iter().map(String::len).find(|bytes| *bytes > MOST_STOP_BYTES) {
+        Some(bytes) => Err(StopTextsError::Long(bytes)),
+        None => Ok(()),
+    }
+}
 
 /// Finds the first stop text in a text that comes in pieces. The end of the
 /// text is held back while it may be the beginning of a stop text.
 #[derive(Debug, Clone)]
 pub struct StopTexts {
-    texts: Vec<String>,
+    /// Shared by the responses to a request.
+    texts: Arc<[String]>,
     held: String,
 }
 
@@ -22,14 +53,15 @@ pub struct Certain {
 
 impl StopTexts {
     /// Looks for `texts`; empty ones are ignored.
-    pub fn new(texts: Vec<String>) -> Self {
-        Self { texts: texts.into_iter().filter(|text| !text.is_empty()).collect(), held: String::new() }
+    pub fn new(texts: Arc<[String]>) -> Self {
+        Self { texts, held: String::new() }
     }
 
     /// Adds a piece, and returns the text that is now certain.
     pub fn push(&mut self, piece: &str) -> Certain {
         self.held.push_str(piece);
-        if let Some(at) = self.texts.iter().filter_map(|text| self.held.find(text)).min() {
+        let texts = self.texts.iter().filter(|text| !text.is_empty());
+        if let Some(at) = texts.filter_map(|text| self.held.find(text.as_str())).min() {
             self.held.truncate(at);
             return Certain { text: self.finish(), stopped: true };
         }
@@ -51,7 +83,11 @@ impl StopTexts {
         if certain.stopped || self.texts.is_empty() {
             return Ok(certain);
         }
-        let found = self.clone().push(&decoder.pending()?);
+        let pending = decoder.pending()?;
+        if pending.is_empty() {
+            return Ok(certain);
+        }
+        let found = self.clone().push(&pending);
         Ok(if found.stopped { Certain { text: certain.text + &found.text, stopped: true } } else { certain })
     }
 
@@ -66,7 +102,7 @@ mod tests {
     use super::*;
 
     fn run(stops: &[&str], pieces: &[&str]) -> (Vec<String>, bool) {
-        let mut texts = StopTexts::new(stops.iter().map(|text| text.to_string()).collect());
+        let mut texts = StopTexts::new(stops.iter().map(ToString::to_string).collect());
         let mut given = Vec::new();
         for piece in pieces {
             let Certain { text, stopped } = texts.push(piece);
@@ -92,5 +128,28 @@ mod tests {
         assert_eq!(run(&["STOP"], &["go ST"]), (vec!["go ".into(), "ST".into()], false));
         assert_eq!(run(&[], &["a", "b"]), (vec!["a".into(), "b".into(), "".into()], false));
         assert_eq!(run(&[""], &["a"]), (vec!["a".into(), "".into()], false));
+    }
+
+    #[test]
+    fn responses_share_their_stop_texts_and_no_token_copies_them() {
+        let texts: Arc<[String]> = ["STOP".to_owned(), "x".repeat(MOST_STOP_BYTES)].into();
+        let tokenizer = crate::Tokenizer::byte_level();
+        let (mut one, mut other) = (StopTexts::new(texts.clone()), StopTexts::new(texts.clone()));
+        // The first byte of a character is held back by the decoder.
+        for token in tokenizer.encode("STé").unwrap() {
+            let mut decoder = tokenizer.stream(true);
+            one.push_token(&mut decoder, token).unwrap();
+            other.push_token(&mut decoder, token).unwrap();
+            assert!(Arc::ptr_eq(&one.texts, &texts) && Arc::ptr_eq(&other.texts, &texts));
+            assert_eq!(Arc::strong_count(&texts), 3);
+        }
+    }
+
+    #[test]
+    fn stop_texts_have_a_largest_number_and_length() {
+        let texts = |count, bytes| check_stop_texts(&vec!["a".repeat(bytes); count]);
+        assert_eq!(texts(16, 1024), Ok(()));
+        assert_eq!(texts(17, 1).unwrap_err().to_string(), "17 stop texts are more than 16");
+        assert_eq!(texts(1, 1025).unwrap_err().to_string(), "a stop text of 1025 bytes is longer than 1024");
     }
 }

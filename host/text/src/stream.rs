@@ -93,11 +93,11 @@ impl DecodeStream {
         if self.decoding != Decoding::Window {
             return self;
         }
-        let read: Vec<u32> = prompt.iter().copied().filter(|&id| self.is_text(id)).collect();
-        // Bytes at the prompt's end would make one run with bytes that follow.
-        self.given = match read.iter().rposition(|&id| !self.is_byte(id)) {
-            Some(whole) => vec![read[whole]],
-            None => read,
+        // Bytes at the prompt's end would make one run with bytes that follow. Long prompts are read from their end.
+        let whole = prompt.iter().copied().rev().find(|&id| self.is_text(id) && !self.is_byte(id));
+        self.given = match whole {
+            Some(whole) => vec![whole],
+            None => prompt.iter().copied().filter(|&id| self.is_text(id)).collect(),
         };
         self
     }

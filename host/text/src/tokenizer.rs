@@ -2,6 +2,8 @@
 
 mod growth;
 mod inside;
+mod length;
+mod longest;
 mod pieces;
 
 use crate::byte_char::byte_char;
@@ -34,6 +36,8 @@ pub struct Tokenizer {
     growth: Growth,
     decoding: Decoding,
     vocab_size: usize,
+    /// The most bytes of a text that one token stands for.
+    longest: usize,
     /// The tokens at which a response ends. Not empty; the first is the token that ends a text.
     stop_ids: Vec<u32>,
     pad: u32,
@@ -149,9 +153,22 @@ impl Tokenizer {
         generation: Map<String, Value>,
     ) -> Self {
         let (vocab_size, decoding) = (vocab_size(&inner), Decoding::of(&inner));
+        let longest = longest::longest(&inner, decoding);
         let special_texts = Arc::new(SpecialTexts::of(&inner, &stop_ids));
         let (inner, without_prefix) = (Arc::new(inner), Arc::default());
-        Self { inner, without_prefix, special_texts, growth, decoding, vocab_size, stop_ids, pad, settings, generation }
+        Self {
+            inner,
+            without_prefix,
+            special_texts,
+            growth,
+            decoding,
+            vocab_size,
+            longest,
+            stop_ids,
+            pad,
+            settings,
+            generation,
+        }
     }
 
     /// The texts of its special tokens.

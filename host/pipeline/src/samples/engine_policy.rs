@@ -5,6 +5,7 @@ use gavel_agent::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 use gavel_policy::{Finished, Sampling};
 use gavel_rollout::{AsyncEngine, GenerateRequest, Response, RolloutError};
 use gavel_text::TextModel;
+use std::sync::Arc;
 
 /// The engine, and how turns are drawn with it.
 pub(crate) struct EnginePolicy {
@@ -29,10 +30,10 @@ impl Policy for EnginePolicy {
 
     async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<RolloutError>>, RolloutError> {
         let request = |TurnRequest { prompt, max_tokens, stop, seed, conversation }| GenerateRequest {
-            prompt,
+            prompt: prompt.into(),
             continues_prompt: false,
-            sampling: Sampling { max_tokens, ..self.sampling.clone() },
-            stop: [&self.stop[..], &stop].concat(),
+            sampling: Arc::new(Sampling { max_tokens, ..self.sampling.clone() }),
+            stop: [&self.stop[..], &stop].concat().into(),
             seed,
             top_logprobs: 0,
             conversation: conversation.map(|key| key.number()),

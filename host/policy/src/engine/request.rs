@@ -4,6 +4,7 @@ use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::sampling::Sampling;
 use gavel_data::FinishReason;
+use std::sync::Arc;
 
 /// The limits of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +43,10 @@ impl EngineConfig {
 pub struct Request {
     /// Returned with the response; unique among the requests under way.
     pub id: u64,
-    /// Token ids of the prompt; not empty.
-    pub prompt: Vec<u32>,
-    /// How to draw.
-    pub sampling: Sampling,
+    /// Token ids of the prompt; not empty. The requests of a group share them.
+    pub prompt: Arc<[u32]>,
+    /// How to draw, shared likewise.
+    pub sampling: Arc<Sampling>,
     /// The stream of uniform numbers: token `i` is drawn at
     /// [`gavel_data::seed::uniform`]`(seed, i)`, whatever else is in the batch.
     pub seed: u64,
@@ -58,8 +59,8 @@ pub struct Request {
 
 impl Request {
     /// A request without alternatives, of no conversation.
-    pub fn new(id: u64, prompt: Vec<u32>, sampling: Sampling, seed: u64) -> Self {
-        Self { id, prompt, sampling, seed, top_logprobs: 0, conversation: None }
+    pub fn new(id: u64, prompt: impl Into<Arc<[u32]>>, sampling: impl Into<Arc<Sampling>>, seed: u64) -> Self {
+        Self { id, prompt: prompt.into(), sampling: sampling.into(), seed, top_logprobs: 0, conversation: None }
     }
 
     /// The most tokens that prompt and response can have together.

@@ -3,6 +3,7 @@
 use super::request::{Finished, Request};
 use gavel_data::{FinishReason, seed};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// A response under way, or a request that waits, maybe again after it was put
 /// back.
@@ -45,7 +46,8 @@ impl Row {
 
     /// Whether the prompts are the same.
     pub(super) fn has_prompt_of(&self, other: &Row) -> bool {
-        self.prompt_hash == other.prompt_hash && self.request.prompt == other.request.prompt
+        let (own, others) = (&self.request.prompt, &other.request.prompt);
+        Arc::ptr_eq(own, others) || self.prompt_hash == other.prompt_hash && own == others
     }
 
     /// Length of prompt and response so far.

@@ -188,7 +188,7 @@ mod tests {
         (0..4).for_each(|number| add(&mut slots, number, 10));
         slots.remove(|row| row.request.id < 3).unwrap();
         let mut row = slots.rows.pop().unwrap();
-        row.request.prompt = vec![1; 100];
+        row.request.prompt = [1; 100].into();
         slots.partial = Some(PartialPrefill { row, done: 99 });
         slots.reserve().unwrap();
         assert_eq!((slots.slot(0), slots.cache.capacity), (0, 128));

@@ -1,6 +1,7 @@
 use crate::{config, device, model, row, tokens};
 use gavel_data::{FinishReason, seed};
 use gavel_policy::{Device, Engine, EngineConfig, EngineStep, Finished, Model, ModelConfig, Request, Sampling, Tensor};
+use std::sync::Arc;
 
 pub(crate) fn run(model: &Model, max_batch: usize, requests: &[Request]) -> Vec<Finished> {
     let mut engine = Engine::new(
@@ -30,11 +31,11 @@ fn requests() -> Vec<Request> {
     (0..12)
         .map(|id| Request {
             id,
-            prompt: tokens(id / 4, 1 + 5 * (id as usize / 4)),
-            sampling: Sampling {
+            prompt: tokens(id / 4, 1 + 5 * (id as usize / 4)).into(),
+            sampling: Arc::new(Sampling {
                 temperature: [0.7, 1.0, 1.5, 0.0][id as usize % 4],
                 ..Sampling::new(5 + 3 * id as usize, vec![2, 17])
-            },
+            }),
             seed: 100 + id,
             top_logprobs: 0,
             conversation: None,
@@ -45,7 +46,7 @@ fn requests() -> Vec<Request> {
 /// `log softmax(logits / temperature)` before each response token, `[time, vocab]`,
 /// by the forward pass that training uses.
 fn training_logprobs(model: &Model, request: &Request, response: &[u32]) -> Tensor {
-    let ids = [request.prompt.as_slice(), response].concat();
+    let ids = [&request.prompt[..], response].concat();
     let logits = model.logits(&model.hidden(&row(&ids)).unwrap()).unwrap().squeeze_dim(0);
     let first = request.prompt.len() as i64 - 1;
     let temperature = if request.sampling.temperature == 0.0 { 1.0 } else { f64::from(request.sampling.temperature) };
@@ -145,8 +146,8 @@ fn long_responses_outgrow_the_first_cache() {
     let requests: Vec<Request> = (0..3)
         .map(|id| Request {
             id,
-            prompt: tokens(id, 2 + id as usize),
-            sampling: Sampling::new(100 + id as usize, vec![]),
+            prompt: tokens(id, 2 + id as usize).into(),
+            sampling: Sampling::new(100 + id as usize, vec![]).into(),
             seed: id,
             top_logprobs: 0,
             conversation: None,
@@ -228,17 +229,21 @@ fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
     let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
     let fine = Request {
         id: 4,
-        prompt: vec![3],
-        sampling: Sampling::new(8, vec![2]),
+        prompt: [3].into(),
+        sampling: Sampling::new(8, vec![2]).into(),
         seed: 0,
         top_logprobs: 0,
         conversation: None,
     };
+    let sampling = Sampling::new(8, vec![2]);
     for (request, says) in [
-        (Request { prompt: vec![], ..fine.clone() }, "request 4: the prompt has no tokens"),
-        (Request { prompt: vec![31], ..fine.clone() }, "request 4: token 31 of the prompt is outside"),
-        (Request { prompt: vec![3; 121], ..fine.clone() }, "exceed the model's 128 positions"),
-        (Request { sampling: Sampling { top_p: 2.0, ..fine.sampling.clone() }, ..fine.clone() }, "request 4: `top_p`"),
+        (Request { prompt: [].into(), ..fine.clone() }, "request 4: the prompt has no tokens"),
+        (Request { prompt: [31].into(), ..fine.clone() }, "request 4: token 31 of the prompt is outside"),
+        (Request { prompt: [3; 121].into(), ..fine.clone() }, "exceed the model's 128 positions"),
+        (
+            Request { sampling: Sampling { top_p: 2.0, ..sampling.clone() }.into(), ..fine.clone() },
+            "request 4: `top_p`",
+        ),
     ] {
         let error = engine.submit(request).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
@@ -246,7 +251,8 @@ fn bad_requests_and_broken_weights_are_errors_that_name_the_request() {
     assert!(engine.is_idle());
     for temperature in [0.0, 1.0] {
         let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
-        engine.submit(Request { sampling: Sampling { temperature, ..fine.sampling.clone() }, ..fine.clone() }).unwrap();
+        let sampling = Sampling { temperature, ..sampling.clone() }.into();
+        engine.submit(Request { sampling, ..fine.clone() }).unwrap();
         let broken = model.try_clone().unwrap();
         let _ = broken.parameters().pop().unwrap().1.fill_(f64::NAN);
         let error = engine.step(&broken).unwrap_err().to_string();

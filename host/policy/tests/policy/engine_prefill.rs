@@ -153,7 +153,7 @@ fn what_one_row_broke_is_no_part_of_the_next() {
     assert_eq!(name, "model.embed_tokens.weight");
     let _ = tch::no_grad(|| embedding.get(30).fill_(f64::INFINITY));
     let fine = |id, length| {
-        let prompt = tokens(id, length).into_iter().map(|token| token.min(29)).collect();
+        let prompt = tokens(id, length).into_iter().map(|token| token.min(29)).collect::<Vec<_>>();
         Request::new(id, prompt, Sampling::greedy(12, vec![30]), id)
     };
     let broken = Request::new(9, [vec![5; 20], vec![30; 12]].concat(), Sampling::greedy(12, vec![]), 9);
@@ -165,7 +165,7 @@ fn what_one_row_broke_is_no_part_of_the_next() {
         let mut engine = Engine::new(&model, config).unwrap();
         engine.submit(requests[1].clone()).unwrap();
         let mut finished = engine.step(&model).unwrap().finished;
-        let long = Request { prompt: [vec![30], vec![5; 40]].concat(), ..broken.clone() };
+        let long = Request { prompt: [vec![30], vec![5; 40]].concat().into(), ..broken.clone() };
         engine.submit(long).unwrap();
         finished.extend(engine.step(&model).unwrap().finished);
         assert_eq!((engine.active(), engine.waiting()), (2, 0));

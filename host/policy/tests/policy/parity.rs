@@ -103,7 +103,8 @@ fn logits_and_log_probs_equal_those_of_transformers() {
 fn greedy_continuations_equal_those_of_transformers() {
     for (name, expected) in language_models() {
         let model = load(&name, Kind::Float);
-        let prompt = Vec::<i64>::try_from(&expected.ids().get(0)).unwrap().into_iter().map(|id| id as u32).collect();
+        let prompt: Vec<u32> =
+            Vec::<i64>::try_from(&expected.ids().get(0)).unwrap().into_iter().map(|id| id as u32).collect();
         let greedy: Vec<u32> =
             Vec::<i64>::try_from(&expected.tensors["greedy"]).unwrap().into_iter().map(|id| id as u32).collect();
         let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();

@@ -198,12 +198,12 @@ fn a_policy_and_a_reward_model_share_a_device_by_turns() {
     let config = RewardModelConfig { max_tokens_per_batch: 1, max_wait: Duration::ZERO, ..config(1) };
     let rewards = RewardModel::start(model(json!({})), TextModel::byte_level(), config, turns.clone()).unwrap();
     Runtime::new().unwrap().block_on(async {
-        let sampling = Sampling::greedy(300, Vec::new());
+        let sampling = Arc::new(Sampling::greedy(300, Vec::new()));
         let request = GenerateRequest {
-            prompt: vec![1, 2, 3],
+            prompt: [1, 2, 3].into(),
             continues_prompt: false,
             sampling,
-            stop: Vec::new(),
+            stop: [].into(),
             seed: 0,
             top_logprobs: 0,
             conversation: None,

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 pub(super) async fn answer(
     State(classifier): State<Classifier>,
-    Body(asked): Body<AskedInputs>,
+    Body(asked, size): Body<AskedInputs>,
 ) -> Result<Json<Value>, ApiError> {
     classifier.check_model(asked.common.model.as_deref())?;
     asked.common.check()?;
     let is_activated = asked.common.is_activated(true);
-    let found = classifier.classify(asked.inputs()?).await?;
+    let found = classifier.classify(asked.inputs()?, size).await?;
     let tokens = found.iter().map(|labels| labels.tokens).sum();
     let class = |(index, Labels { scores, .. }): (usize, &Labels)| {
         let best = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(label, _)| label);

@@ -46,13 +46,13 @@ impl Encoding {
 
 pub(super) async fn answer(
     State(classifier): State<Classifier>,
-    Body(asked): Body<EmbeddingsRequest>,
+    Body(asked, size): Body<EmbeddingsRequest>,
 ) -> Result<Json<Value>, ApiError> {
     let EmbeddingsRequest { encoding_format, inputs } = asked;
     classifier.check_model(inputs.common.model.as_deref())?;
     inputs.common.check()?;
     let is_activated = inputs.common.is_activated(false);
-    let found = classifier.classify(inputs.inputs()?).await?;
+    let found = classifier.classify(inputs.inputs()?, size).await?;
     let tokens = found.iter().map(|labels| labels.tokens).sum();
     let vector = |(index, Labels { scores, .. }): (usize, Labels)| json!({"object": "embedding", "index": index, "embedding": encoding_format.of(activate(&scores, is_activated))});
     let data: Vec<Value> = found.into_iter().enumerate().map(vector).collect();

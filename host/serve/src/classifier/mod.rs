@@ -15,7 +15,7 @@ mod server;
 pub use labels::label_names;
 
 use crate::openai::error::ApiError;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -40,6 +40,7 @@ pub fn router(model: RewardModel, name: &str, labels: Vec<String>) -> Router {
         .route("/v1/rerank", post(pairs::rerank))
         .route("/v2/rerank", post(pairs::rerank))
         .route("/v1/models", get(models))
+        .route("/v1/models/{*name}", get(one_model))
         .route("/health", get(health))
         .fallback(|| async {
             ApiError::not_found(
@@ -52,8 +53,12 @@ pub fn router(model: RewardModel, name: &str, labels: Vec<String>) -> Router {
 }
 
 async fn models(State(classifier): State<Classifier>) -> Json<Value> {
-    let model = json!({"id": &*classifier.name, "object": "model", "created": 0, "owned_by": "gavel"});
-    Json(json!({"object": "list", "data": [model]}))
+    Json(json!({"object": "list", "data": [classifier.describe()]}))
+}
+
+async fn one_model(State(classifier): State<Classifier>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
+    classifier.check_model(Some(&name))?;
+    Ok(Json(classifier.describe()))
 }
 
 async fn health(State(classifier): State<Classifier>) -> Response {

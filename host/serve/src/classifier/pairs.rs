@@ -3,7 +3,8 @@
 
 use super::activation::activate;
 use super::request::Common;
-use super::server::{Classifier, Input};
+use super::server::{Classifier, Input, check_texts};
+use crate::openai::aside::Size;
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use crate::openai::server::{now, usage};
@@ -48,6 +49,21 @@ pub(super) enum AskedRerank {
     },
 }
 
+/// The most bytes of the copies of a query.
+const COPIES: usize = 64 << 20;
+
+/// The pairs of a query with each of these texts. Each pair has a copy of the query.
+fn pairs(query: &str, texts: &[String]) -> Result<Vec<Input>, ApiError> {
+    check_texts(texts.len())?;
+    match query.len().saturating_mul(texts.len()) {
+        0..=COPIES => Ok(texts.iter().map(|text| pair(query, text)).collect()),
+        _ => {
+            let (bytes, count) = (query.len(), texts.len());
+            Err(ApiError::invalid(format!("a query of {bytes} bytes is too long to be paired with {count} texts")))
+        }
+    }
+}
+
 /// What a user says, and what an assistant answers.
 pub(super) fn pair(query: &str, text: &str) -> Input {
     let messages = vec![Message::new(Role::User, query), Message::new(Role::Assistant, text)];
@@ -56,8 +72,8 @@ pub(super) fn pair(query: &str, text: &str) -> Input {
 
 impl Classifier {
     /// The score of each pair, and the number of tokens of all pairs.
-    async fn scores(&self, pairs: Vec<Input>, is_activated: bool) -> Result<(Vec<f64>, usize), ApiError> {
-        let found = self.classify(pairs).await?;
+    async fn scores(&self, pairs: Vec<Input>, size: Size, is_activated: bool) -> Result<(Vec<f64>, usize), ApiError> {
+        let found = self.classify(pairs, size).await?;
         let tokens = found.iter().map(|labels| labels.tokens).sum();
         let score = |scores: &[f64]| match *scores {
             [score] => Ok(activate(&[score], is_activated)[0]),
@@ -69,21 +85,24 @@ impl Classifier {
 
 pub(super) async fn score(
     State(classifier): State<Classifier>,
-    Body(asked): Body<AskedScore>,
+    Body(asked, size): Body<AskedScore>,
 ) -> Result<Json<Value>, ApiError> {
     let AskedScore { text_1, text_2, common } = asked;
     classifier.check_model(common.model.as_deref())?;
     common.check()?;
     let (queries, texts) = (text_1.into_vec(), text_2.into_vec());
     let pairs = match queries.as_slice() {
-        [query] => texts.iter().map(|text| pair(query, text)).collect(),
-        many if many.len() == texts.len() => many.iter().zip(&texts).map(|(query, text)| pair(query, text)).collect(),
+        [query] => pairs(query, &texts)?,
+        many if many.len() == texts.len() => {
+            check_texts(texts.len())?;
+            many.iter().zip(&texts).map(|(query, text)| pair(query, text)).collect()
+        }
         many => {
             let what = format!("`text_1` has {} texts and `text_2` has {}", many.len(), texts.len());
             return Err(ApiError::field("text_1", what));
         }
     };
-    let (scores, tokens) = classifier.scores(pairs, common.is_activated(true)).await?;
+    let (scores, tokens) = classifier.scores(pairs, size, common.is_activated(true)).await?;
     let scores = scores.into_iter().enumerate();
     let data: Vec<Value> =
         scores.map(|(index, score)| json!({"index": index, "object": "score", "score": score})).collect();
@@ -94,7 +113,7 @@ pub(super) async fn score(
 
 pub(super) async fn rerank(
     State(classifier): State<Classifier>,
-    Body(asked): Body<AskedRerank>,
+    Body(asked, size): Body<AskedRerank>,
 ) -> Result<Json<Value>, ApiError> {
     let ranked = |scores: Vec<f64>| {
         let mut ranked: Vec<(usize, f64)> = scores.into_iter().enumerate().collect();
@@ -105,8 +124,8 @@ pub(super) async fn rerank(
         AskedRerank::Documents { query, documents, top_n, common } => {
             classifier.check_model(common.model.as_deref())?;
             common.check()?;
-            let pairs = documents.iter().map(|text| pair(&query, text)).collect();
-            let (scores, tokens) = classifier.scores(pairs, common.is_activated(true)).await?;
+            let pairs = pairs(&query, &documents)?;
+            let (scores, tokens) = classifier.scores(pairs, size, common.is_activated(true)).await?;
             let most = if top_n == 0 { documents.len() } else { top_n };
             let result = |(index, score): (usize, f64)| json!({"index": index, "document": {"text": documents[index]}, "relevance_score": score});
             let results: Vec<Value> = ranked(scores).into_iter().take(most).map(result).collect();
@@ -117,8 +136,8 @@ pub(super) async fn rerank(
             if truncate {
                 return Err(ApiError::field("truncate", "`truncate`: true is not supported: a text is never cut"));
             }
-            let pairs = texts.iter().map(|text| pair(&query, text)).collect();
-            let (scores, _) = classifier.scores(pairs, !raw_scores).await?;
+            let pairs = pairs(&query, &texts)?;
+            let (scores, _) = classifier.scores(pairs, size, !raw_scores).await?;
             let rank = |(index, score): (usize, f64)| match return_text {
                 true => json!({"index": index, "score": score, "text": texts[index]}),
                 false => json!({"index": index, "score": score}),

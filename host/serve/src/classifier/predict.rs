@@ -45,7 +45,7 @@ fn input(texts: Vec<String>) -> Result<Input, ApiError> {
 
 pub(super) async fn answer(
     State(classifier): State<Classifier>,
-    Body(asked): Body<PredictRequest>,
+    Body(asked, size): Body<PredictRequest>,
 ) -> Result<Json<Value>, ApiError> {
     let PredictRequest { inputs, raw_scores, truncate } = asked;
     if truncate {
@@ -62,6 +62,6 @@ pub(super) async fn answer(
         labels.sort_by(|a, b| b.0.total_cmp(&a.0));
         labels.into_iter().map(|(score, label)| json!({"score": score, "label": label})).collect::<Value>()
     };
-    let mut predictions: Vec<Value> = classifier.classify(inputs).await?.into_iter().map(predict).collect();
+    let mut predictions: Vec<Value> = classifier.classify(inputs, size).await?.into_iter().map(predict).collect();
     Ok(Json(if is_batch { predictions.into() } else { predictions.pop().unwrap_or_default() }))
 }

@@ -1,9 +1,10 @@
 //! `/v1/chat/completions`
 
+use super::aside::aside;
 use super::body::Body;
 use super::error::ApiError;
 use super::logprobs::of_chat;
-use super::server::{Server, aside, now, usage};
+use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
 
@@ -28,6 +29,8 @@ pub(super) struct ChatRequest {
     top_logprobs: Option<usize>,
     /// Variables of the chat template, such as `enable_thinking`.
     chat_template_kwargs: Option<Map<String, Value>>,
+    /// A variable of the chat template too.
+    reasoning_effort: Option<String>,
     #[serde(flatten)]
     pub(super) settings: Settings,
 }
@@ -65,23 +68,30 @@ impl ChatRequest {
         }
     }
 
-    fn prompt(&self, tools: &[Value], text: &TextModel) -> Result<Vec<u32>, TextError> {
-        let variables = self.chat_template_kwargs.clone().unwrap_or_default();
-        text.prompt_ids_with(&self.messages, &RenderOptions { variables, ..RenderOptions::prompt(tools) })
+    /// The tokens of the prompt, of which at most `most` fit.
+    fn prompt(&self, tools: &[Value], text: &TextModel, most: usize) -> Result<Vec<u32>, TextError> {
+        let effort = self.reasoning_effort.iter().map(|effort| ("reasoning_effort".to_owned(), effort.as_str().into()));
+        let variables = effort.chain(self.chat_template_kwargs.clone().unwrap_or_default()).collect();
+        let options = RenderOptions { variables, ..RenderOptions::prompt(tools) };
+        text.prompt_ids_within(&self.messages, &options, most)
     }
 }
 
-pub(super) async fn answer(State(server): State<Server>, Body(asked): Body<ChatRequest>) -> Result<Response, ApiError> {
-    server.check_model(asked.settings.model.as_deref())?;
-    asked.settings.check()?;
-    let tools = asked.check()?.to_vec();
-    let engine = server.engine.clone();
-    let (asked, tools, prompt) = aside(move || {
-        let prompt = asked.prompt(&tools, engine.text());
-        (asked, tools, prompt)
-    })
-    .await?;
-    let (prompt, settings, text) = (prompt?, &asked.settings, server.engine.text());
+pub(super) async fn answer(
+    State(server): State<Server>,
+    Body(asked, size): Body<ChatRequest>,
+) -> Result<Response, ApiError> {
+    let of_prompt = server.clone();
+    let read = move || {
+        of_prompt.check_model(asked.settings.model.as_deref())?;
+        asked.settings.check()?;
+        asked.settings.choices(1)?;
+        let tools = asked.check()?.to_vec();
+        let prompt = asked.prompt(&tools, of_prompt.engine.text(), of_prompt.engine.room(0))?;
+        Ok::<_, ApiError>((asked, tools, prompt))
+    };
+    let (asked, tools, prompt) = aside(size, read).await??;
+    let (settings, text) = (&asked.settings, server.engine.text());
     let prompt_tokens = prompt.len();
     let (number, id) = server.next_id("chatcmpl");
     let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };

@@ -1,9 +1,10 @@
 //! `/v1/completions`
 
+use super::aside::aside;
 use super::body::Body;
 use super::error::ApiError;
 use super::logprobs::{characters, of_text};
-use super::server::{Server, aside, now, usage};
+use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
 
@@ -12,13 +13,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
 use gavel_rollout::Completion;
-use gavel_text::{TextError, Tokenizer};
+use gavel_text::Tokenizer;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 pub(super) struct CompletionRequest {
-    prompt: Prompts,
+    pub(super) prompt: Prompts,
     echo: Option<bool>,
     /// Whether a text gets the special tokens that the tokenizer puts around texts.
     add_special_tokens: Option<bool>,
@@ -32,7 +33,7 @@ pub(super) struct CompletionRequest {
 /// Texts or token ids, one prompt or several.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "`prompt` must be a text, token ids, or a list of either")]
-enum Prompts {
+pub(super) enum Prompts {
     Text(String),
     Ids(Vec<u32>),
     Texts(Vec<String>),
@@ -40,67 +41,100 @@ enum Prompts {
 }
 
 impl Prompts {
-    /// Their tokens. With `whole`, a text gets the special tokens that the tokenizer puts around texts.
-    fn encode(self, tokenizer: &Tokenizer, whole: bool) -> Result<Vec<Vec<u32>>, TextError> {
-        let encode = |text: String| if whole { tokenizer.encode_whole(&text) } else { tokenizer.encode(&text) };
+    fn count(&self) -> usize {
+        match self {
+            Self::Text(_) | Self::Ids(_) => 1,
+            Self::Texts(texts) => texts.len(),
+            Self::ManyIds(ids) => ids.len(),
+        }
+    }
+
+    /// Their tokens, if `check` accepts the number of each. With `whole`, a text gets the special tokens that the
+    /// tokenizer puts around texts. No text is tokenised that cannot have as few as `most` tokens, or that comes after
+    /// one that is refused.
+    pub(super) fn encode(
+        self,
+        tokenizer: &Tokenizer,
+        whole: bool,
+        most: usize,
+        check: impl Fn(usize) -> Result<(), ApiError>,
+    ) -> Result<Vec<Vec<u32>>, ApiError> {
+        let fits = |ids: Vec<u32>| check(ids.len()).map(|()| ids);
+        let encode = |text: String| {
+            tokenizer.check_bytes(text.len(), most)?;
+            fits(if whole { tokenizer.encode_whole(&text) } else { tokenizer.encode(&text) }?)
+        };
         match self {
             Self::Text(text) => Ok(vec![encode(text)?]),
-            Self::Ids(ids) => Ok(vec![ids]),
+            Self::Ids(ids) => Ok(vec![fits(ids)?]),
             Self::Texts(texts) => texts.into_iter().map(encode).collect(),
-            Self::ManyIds(ids) => Ok(ids),
+            Self::ManyIds(ids) => ids.into_iter().map(fits).collect(),
+        }
+    }
+}
+
+impl CompletionRequest {
+    /// Refuses what cannot be answered, and gives the settings and the tokens of the prompts.
+    fn read(self, server: &Server) -> Result<(Settings, Vec<Vec<u32>>), ApiError> {
+        let settings = self.settings;
+        server.check_model(settings.model.as_deref())?;
+        settings.check()?;
+        settings.choices(self.prompt.count())?;
+        if self.echo == Some(true) {
+            return Err(ApiError::field("echo", "`echo` is not supported: the client has the prompt"));
+        }
+        if let Some(more) = self.logprobs.filter(|count| *count > MOST_LOGPROBS) {
+            return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
+        }
+        match (self.prompt_logprobs, settings.stream) {
+            (Some(0), Some(true)) => {
+                return Err(ApiError::field("prompt_logprobs", "`prompt_logprobs` and `stream` do not go together"));
+            }
+            (Some(more), _) if more > 0 => {
+                let what = format!(
+                    "`prompt_logprobs` must be 0: only the prompt's own tokens are reported, not {more} others"
+                );
+                return Err(ApiError::field("prompt_logprobs", what));
+            }
+            _ => {}
+        }
+        let (engine, whole) = (&server.engine, self.add_special_tokens != Some(false));
+        let check = |tokens| server.check_room(tokens, &settings);
+        let prompts = self.prompt.encode(&engine.text().tokenizer, whole, engine.room(0), check)?;
+        match prompts.is_empty() {
+            true => Err(ApiError::field("prompt", "`prompt` is empty")),
+            false => Ok((settings, prompts)),
         }
     }
 }
 
 pub(super) async fn answer(
     State(server): State<Server>,
-    Body(asked): Body<CompletionRequest>,
+    Body(asked, size): Body<CompletionRequest>,
 ) -> Result<Response, ApiError> {
-    let settings = &asked.settings;
-    server.check_model(settings.model.as_deref())?;
-    settings.check()?;
-    if asked.echo == Some(true) {
-        return Err(ApiError::field("echo", "`echo` is not supported: the client has the prompt"));
-    }
-    if let Some(more) = asked.logprobs.filter(|count| *count > MOST_LOGPROBS) {
-        return Err(ApiError::field("logprobs", format!("`logprobs` must be at most {MOST_LOGPROBS}, not {more}")));
-    }
-    match (asked.prompt_logprobs, settings.stream) {
-        (Some(0), Some(true)) => {
-            return Err(ApiError::field("prompt_logprobs", "`prompt_logprobs` and `stream` do not go together"));
-        }
-        (Some(more), _) if more > 0 => {
-            let what =
-                format!("`prompt_logprobs` must be 0: only the prompt's own tokens are reported, not {more} others");
-            return Err(ApiError::field("prompt_logprobs", what));
-        }
-        _ => {}
-    }
+    let (logprobs, has_of_prompts) = (asked.logprobs, asked.prompt_logprobs.is_some());
+    let of_prompts = server.clone();
+    let (settings, prompts) = aside(size, move || asked.read(&of_prompts)).await??;
     let tokenizer = &server.engine.text().tokenizer;
-    let (encoder, whole) = (tokenizer.clone(), asked.add_special_tokens != Some(false));
-    let prompts = aside(move || asked.prompt.encode(&encoder, whole)).await??;
-    if prompts.is_empty() {
-        return Err(ApiError::field("prompt", "`prompt` is empty"));
-    }
-    let mut of_prompts = Vec::new();
-    if asked.prompt_logprobs.is_some() {
-        for prompt in &prompts {
-            of_prompts.push(server.of_prompt(prompt.clone()).await?);
-        }
-    }
     let (number, id) = server.next_id("cmpl");
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
-    let completions = server.generate(number, prompts, true, settings, asked.logprobs.unwrap_or(0)).await?;
+    let scored = if has_of_prompts { prompts.clone() } else { Vec::new() };
+    // First, since it refuses what the model cannot answer before anything is computed.
+    let completions = server.generate(number, prompts, true, &settings, logprobs.unwrap_or(0)).await?;
+    let mut of_prompts = Vec::new();
+    for prompt in scored {
+        of_prompts.push(server.of_prompt(prompt).await?);
+    }
     let base = json!({"id": id, "object": "text_completion", "created": now(), "model": &*server.name});
     if settings.stream == Some(true) {
         let include_usage = settings.include_usage();
-        return Ok(streamed(server, base, completions, prompt_tokens, asked.logprobs.is_some(), include_usage));
+        return Ok(streamed(server, base, completions, prompt_tokens, logprobs.is_some(), include_usage));
     }
     let (mut choices, mut drawn, count) = (Vec::new(), 0, completions.len());
     for (index, completion) in completions.into_iter().enumerate() {
         let ended = completion.whole().await?;
         drawn += ended.count;
-        let logprobs = asked.logprobs.map(|_| of_text(tokenizer, &ended.tokens, 0));
+        let logprobs = logprobs.map(|_| of_text(tokenizer, &ended.tokens, 0));
         let mut choice = json!({"index": index, "text": ended.text, "logprobs": logprobs,
                                 "finish_reason": ended.finish_reason.as_str()});
         // The responses to one prompt follow each other.

@@ -8,6 +8,9 @@ use gavel_rollout::RolloutError;
 use gavel_text::TextError;
 use serde_json::{Value, json};
 
+/// The most bytes of a message, which may quote a request.
+const MESSAGE: usize = 2000;
+
 /// An error as a client gets it.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -19,7 +22,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into(), param: None }
+        Self { status: StatusCode::BAD_REQUEST, message: shortened(message.into()), param: None }
     }
 
     pub(crate) fn field(param: &'static str, message: impl Into<String>) -> Self {
@@ -54,6 +57,16 @@ impl ApiError {
     }
 }
 
+/// The beginning of a message that is too long.
+fn shortened(mut message: String) -> String {
+    if message.len() > MESSAGE {
+        message.truncate(message.floor_char_boundary(MESSAGE));
+        message.push('…');
+        message.shrink_to_fit();
+    }
+    message
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self.body())).into_response()
@@ -72,6 +85,7 @@ impl From<RolloutError> for ApiError {
             RolloutError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
                 Self::field("messages", error.to_string())
             }
+            RolloutError::Text(TextError::TooManyBytes { .. }) => Self::invalid(error.to_string()),
             RolloutError::Stopped | RolloutError::Device(_) => Self::unavailable(error.to_string()),
             _ => Self::internal(error.to_string()),
         }
@@ -81,5 +95,17 @@ impl From<RolloutError> for ApiError {
 impl From<TextError> for ApiError {
     fn from(error: TextError) -> Self {
         RolloutError::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_quotes_only_the_beginning_of_a_long_request() {
+        let long = ApiError::field("model", "é".repeat(5000)).body();
+        assert_eq!(long["error"]["message"], "é".repeat(MESSAGE / 2) + "…");
+        assert_eq!(ApiError::invalid("short").body()["error"]["message"], "short");
     }
 }

@@ -1,6 +1,7 @@
 //! An HTTP server that speaks the OpenAI API: `/v1/chat/completions`,
 //! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`.
 
+pub(crate) mod aside;
 pub(crate) mod body;
 mod chat;
 mod completions;
@@ -8,12 +9,14 @@ mod completions;
 mod corpus;
 pub(crate) mod error;
 mod logprobs;
+#[cfg(test)]
+mod refused;
 pub(crate) mod server;
 pub(crate) mod settings;
 mod stream;
 
 use crate::metrics::Metrics;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -23,20 +26,18 @@ use gavel_rollout::AsyncEngine;
 use serde_json::{Value, json};
 use server::Server;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most bytes of a request.
 const BODY: usize = 64 << 20;
 
 /// The service over `engine`, whose model is called `name`; `observer` counts what it does.
 pub fn router(engine: AsyncEngine, observer: Arc<Metrics>, name: &str) -> Router {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
-    let server = Server { engine, metrics: observer, name: name.into(), salt, answered: Arc::default() };
+    let server = Server::new(engine, observer, name);
     Router::new()
         .route("/v1/chat/completions", post(chat::answer))
         .route("/v1/completions", post(completions::answer))
         .route("/v1/models", get(models))
+        .route("/v1/models/{*name}", get(one_model))
         .route("/health", get(health))
         .route("/metrics", get(metrics))
         .fallback(|| async {
@@ -50,9 +51,12 @@ pub fn router(engine: AsyncEngine, observer: Arc<Metrics>, name: &str) -> Router
 }
 
 async fn models(State(server): State<Server>) -> Json<Value> {
-    let model = json!({"id": &*server.name, "object": "model", "created": 0, "owned_by": "gavel",
-                       "max_model_len": server.engine.room(0)});
-    Json(json!({"object": "list", "data": [model]}))
+    Json(json!({"object": "list", "data": [server.describe()]}))
+}
+
+async fn one_model(State(server): State<Server>, Path(name): Path<String>) -> Result<Json<Value>, ApiError> {
+    server.check_model(Some(&name))?;
+    Ok(Json(server.describe()))
 }
 
 async fn health(State(server): State<Server>) -> Response {

@@ -4,6 +4,7 @@ use super::error::ApiError;
 use super::settings::Settings;
 use crate::metrics::Metrics;
 use gavel_data::seed::{Purpose, derive};
+use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, Completion, GenerateRequest, default_sampling};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,10 +24,38 @@ pub(super) struct Server {
 }
 
 impl Server {
+    pub(super) fn new(engine: AsyncEngine, metrics: Arc<Metrics>, name: &str) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
+        Self { engine, metrics, name: name.into(), salt, answered: Arc::default() }
+    }
+
     /// A number for the next answer, and its id.
     pub(super) fn next_id(&self, prefix: &str) -> (u64, String) {
         let number = self.answered.fetch_add(1, Ordering::Relaxed);
         (number, format!("{prefix}-{:016x}{number:08x}", self.salt))
+    }
+
+    /// Refuses a prompt of so many tokens that no response has room after it.
+    pub(super) fn check_room(&self, tokens: usize, settings: &Settings) -> Result<(), ApiError> {
+        let (all, drawn) = (self.engine.room(0), usize::from(settings.max_tokens() != Some(0)));
+        match tokens + drawn > all {
+            true => {
+                let what = format!("the prompt has {tokens} tokens, and there is room for {all} with the response");
+                Err(ApiError::invalid(what))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a prompt that the engine would refuse, where the engine is not asked.
+    fn check_prompt(&self, prompt: &[u32]) -> Result<(), ApiError> {
+        let size = self.engine.text().tokenizer.vocab_size();
+        match prompt.iter().find(|token| **token as usize >= size) {
+            Some(token) => Err(ApiError::invalid(format!("the prompt has the token {token}, and there are {size}"))),
+            None if prompt.is_empty() => Err(ApiError::invalid("the prompt is empty")),
+            None => Ok(()),
+        }
     }
 
     /// Requests the responses that the settings ask for to each of `prompts`. Those to one prompt follow each other.
@@ -39,29 +68,51 @@ impl Server {
         settings: &Settings,
         top_logprobs: usize,
     ) -> Result<Vec<Completion>, ApiError> {
+        let requests = self.requests(number, prompts, continues_prompt, settings, top_logprobs)?;
+        match settings.max_tokens() {
+            Some(0) => {
+                self.engine.check()?;
+                requests.iter().try_for_each(|request| self.check_prompt(&request.prompt))?;
+                Ok(requests.iter().map(|_| Completion::empty()).collect())
+            }
+            _ => Ok(self.engine.stream(requests).await?),
+        }
+    }
+
+    /// The requests for these responses. They share what they have in common.
+    pub(super) fn requests(
+        &self,
+        number: u64,
+        prompts: Vec<Vec<u32>>,
+        continues_prompt: bool,
+        settings: &Settings,
+        top_logprobs: usize,
+    ) -> Result<Vec<GenerateRequest>, ApiError> {
         let choices = settings.choices(prompts.len())? as u64;
+        let default = default_sampling(&self.engine.text().tokenizer, usize::MAX);
+        let (common, stop) = (Arc::new(settings.sampling(default)?), settings.stop());
         let mut requests = Vec::new();
         for (prompt, index) in prompts.into_iter().zip(0..) {
+            self.check_room(prompt.len(), settings)?;
             let room = self.engine.room(prompt.len());
-            if room == 0 {
-                let (tokens, all) = (prompt.len(), self.engine.room(0));
-                let what = format!("the prompt has {tokens} tokens, and there is room for {all} with the response");
-                return Err(ApiError::invalid(what));
-            }
-            let sampling = settings.sampling(default_sampling(&self.engine.text().tokenizer, room))?;
+            let prompt: Arc<[u32]> = prompt.into();
+            let sampling = match settings.max_tokens() {
+                None if common.max_tokens > room => Arc::new(Sampling { max_tokens: room, ..Sampling::clone(&common) }),
+                _ => common.clone(),
+            };
             // Equal prompts with a given seed have equal responses.
             let seed = settings.seed().unwrap_or_else(|| derive(self.salt, number, index, Purpose::Rollout));
             requests.extend((0..choices).map(|choice| GenerateRequest {
                 prompt: prompt.clone(),
                 continues_prompt,
                 sampling: sampling.clone(),
-                stop: settings.stop(),
+                stop: stop.clone(),
                 seed: derive(seed, 0, choice, Purpose::Rollout),
                 top_logprobs,
                 conversation: None,
             }));
         }
-        Ok(self.engine.stream(requests).await?)
+        Ok(requests)
     }
 
     /// The log-probability of each token of a prompt, as vLLM reports it.
@@ -78,6 +129,12 @@ impl Server {
         Ok(first.chain(prompt.iter().skip(1).zip(found).map(of_token)).collect())
     }
 
+    /// The model, as `/v1/models` lists it.
+    pub(super) fn describe(&self) -> Value {
+        json!({"id": &*self.name, "object": "model", "created": 0, "owned_by": "gavel",
+               "max_model_len": self.engine.room(0)})
+    }
+
     /// Refuses a model that is not this one.
     pub(super) fn check_model(&self, asked: Option<&str>) -> Result<(), ApiError> {
         match asked {
@@ -87,11 +144,6 @@ impl Server {
             _ => Ok(()),
         }
     }
-}
-
-/// Does work that takes long for long texts, such as tokenization, away from the thread that answers all requests.
-pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal(error.to_string()))
 }
 
 /// Seconds since 1970.

@@ -3,10 +3,12 @@
 
 use super::error::ApiError;
 use gavel_policy::Sampling;
+use gavel_text::check_stop_texts;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The most alternatives of a token in an answer.
 pub(super) const MOST_LOGPROBS: usize = 20;
@@ -14,12 +16,18 @@ pub(super) const MOST_LOGPROBS: usize = 20;
 const MOST_CHOICES: usize = 128;
 /// The most responses to one request.
 const MOST_RESPONSES: usize = 4096;
+/// The most `stop_token_ids`, as in vLLM.
+const MOST_STOP_IDS: usize = 128;
+/// The most tokens of `logit_bias`, as in vLLM.
+const MOST_BIASES: usize = 1024;
 /// Fields that are accepted and have no effect.
 const HARMLESS: [&str; 6] = ["user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"];
 /// Whether the server does this anyway, so that the field need not be refused.
 fn is_so(name: &str, value: &Value) -> bool {
     match name {
-        "parallel_tool_calls" | "skip_special_tokens" | "spaces_between_special_tokens" => *value == true,
+        "parallel_tool_calls" | "skip_special_tokens" | "spaces_between_special_tokens" | "add_generation_prompt" => {
+            *value == true
+        }
         "include_stop_str_in_output" | "use_beam_search" | "include_obfuscation" | "continuous_usage_stats" => {
             *value == false
         }
@@ -80,6 +88,13 @@ fn stop<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<OneOrMany>,
 }
 
 impl OneOrMany {
+    fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+
     pub(crate) fn into_vec(self) -> Vec<String> {
         match self {
             Self::One(text) => vec![text],
@@ -101,8 +116,18 @@ impl Settings {
         }
     }
 
-    /// Refuses fields that would be ignored.
+    /// Refuses fields that would be ignored, and lists that are too long: each response looks through them at each
+    /// token.
     pub(super) fn check(&self) -> Result<(), ApiError> {
+        let stops = self.stop.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
+        check_stop_texts(stops).map_err(|error| ApiError::field("stop", format!("`stop`: {error}")))?;
+        let ids = self.stop_token_ids.as_ref().map_or(0, Vec::len);
+        let biases = self.logit_bias.as_ref().map_or(0, BTreeMap::len);
+        for (name, count, most) in [("stop_token_ids", ids, MOST_STOP_IDS), ("logit_bias", biases, MOST_BIASES)] {
+            if count > most {
+                return Err(ApiError::field(name, format!("`{name}` has {count} tokens; at most {most} are allowed")));
+            }
+        }
         let known = |name: &str, value: &Value| value.is_null() || HARMLESS.contains(&name) || is_so(name, value);
         let of_stream = self.stream_options.iter().flat_map(|options| &options.rest);
         match self.rest.iter().chain(of_stream).find(|(name, value)| !known(name, value)) {
@@ -119,11 +144,17 @@ impl Settings {
         self.stream_options.as_ref().is_some_and(|options| options.include_usage == Some(true))
     }
 
-    pub(super) fn stop(&self) -> Vec<String> {
-        self.stop.clone().map(OneOrMany::into_vec).unwrap_or_default()
+    /// The stop texts, which all responses share.
+    pub(super) fn stop(&self) -> Arc<[String]> {
+        self.stop.as_ref().map(OneOrMany::as_slice).unwrap_or_default().into()
     }
 
-    /// The sampling; `default` has the values of fields that are not set.
+    /// The most tokens of a response, if it is set; 0 draws nothing.
+    pub(super) fn max_tokens(&self) -> Option<usize> {
+        self.max_completion_tokens.or(self.max_tokens)
+    }
+
+    /// The sampling of responses that draw something; `default` has the values of fields that are not set.
     pub(super) fn sampling(&self, default: Sampling) -> Result<Sampling, ApiError> {
         for (name, value) in
             [("presence_penalty", self.presence_penalty), ("frequency_penalty", self.frequency_penalty)]
@@ -149,7 +180,7 @@ impl Settings {
             min_p: self.min_p.unwrap_or(default.min_p),
             repetition_penalty: self.repetition_penalty.unwrap_or(default.repetition_penalty),
             logit_bias: self.logit_bias.iter().flatten().map(bias).collect::<Result<_, _>>()?,
-            max_tokens: self.max_completion_tokens.or(self.max_tokens).unwrap_or(default.max_tokens),
+            max_tokens: self.max_tokens().map_or(default.max_tokens, |most| most.max(1)),
             stop_ids,
         };
         sampling.validate().map_err(|error| ApiError::invalid(error.to_string()))?;
@@ -196,7 +227,11 @@ mod tests {
 
     #[test]
     fn what_is_so_anyway_may_be_asked_for_and_else_it_is_refused() {
-        let so = json!({"best_of": 1, "min_tokens": 0, "use_beam_search": false, "suffix": "", "user": "me",
+        let biases = |count: u32| (0..count).map(|token| (token.to_string(), 1.0)).collect::<BTreeMap<_, _>>();
+        let most =
+            json!({"stop": vec!["a".repeat(1024); 16], "stop_token_ids": vec![3; 128], "logit_bias": biases(1024)});
+        assert_eq!(sampling(most).unwrap().logit_bias.len(), 1024);
+        let so = json!({"add_generation_prompt": true, "best_of": 1, "min_tokens": 0, "use_beam_search": false, "suffix": "", "user": "me",
                         "skip_special_tokens": true, "logprobs_of": null, "presence_penalty": 0});
         assert_eq!(sampling(so).unwrap(), default());
         for (settings, says) in [
@@ -206,6 +241,10 @@ mod tests {
             (json!({"presence_penalty": 0.5}), "use `repetition_penalty`"),
             (json!({"logit_bias": {"x": 1.0}}), "\"x\" is not a token id"),
             (json!({"top_p": 0.0}), "`top_p`"),
+            (json!({"stop": vec!["a"; 17]}), "`stop`: 17 stop texts are more than 16"),
+            (json!({"stop": "a".repeat(1 << 20)}), "`stop`: a stop text of 1048576 bytes is longer than 1024"),
+            (json!({"stop_token_ids": vec![3; 129]}), "`stop_token_ids` has 129 tokens; at most 128 are allowed"),
+            (json!({"logit_bias": biases(1025)}), "`logit_bias` has 1025 tokens; at most 1024 are allowed"),
         ] {
             let error = sampling(settings).unwrap_err().body().to_string();
             assert!(error.contains(&says.replace('"', "\\\"")), "{error}");

@@ -77,7 +77,7 @@ fn engine_of(model: &Model, config: EngineConfig) -> (Engine, Arc<Mutex<Log>>) {
 }
 
 fn request(id: u64, sampling: Sampling) -> Request {
-    Request::new(id, (0..3 + id % 5).map(|at| ((7 * id + 3 * at) % 50) as u32).collect(), sampling, id)
+    Request::new(id, (0..3 + id % 5).map(|at| ((7 * id + 3 * at) % 50) as u32).collect::<Vec<_>>(), sampling, id)
 }
 
 /// Responses of many lengths, drawn in every way. Some end with one of five tokens.
