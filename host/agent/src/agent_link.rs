@@ -16,7 +16,7 @@ use gavel_data::{
     Trajectory,
 };
 use gavel_plugin::{AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
-use gavel_text::TextError;
+use gavel_text::{TextError, check_stop_texts};
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -162,6 +162,7 @@ impl<P: Policy> AgentLink<P> {
 
     /// The request for the next turn of a conversation.
     fn request(&self, number: usize, options: &TurnOptions) -> Result<TurnRequest, PolicyRefusal> {
+        check_stop_texts(&options.stop).map_err(|error| invalid(&error.to_string()))?;
         let (episode, text) = (&self.episode, self.policy.text());
         let mut state = self.state();
         let State { conversations, turns, last, .. } = &mut *state;
@@ -174,12 +175,15 @@ impl<P: Policy> AgentLink<P> {
         if open.pending.is_empty() {
             return Err(invalid("there is no message to answer; append one"));
         }
-        let refused = |error: TextError| invalid(&error.to_string());
+        let refused = |error: TextError| match error {
+            TextError::TooManyBytes { .. } => PolicyRefusal::Exhausted(error.to_string()),
+            error => invalid(&error.to_string()),
+        };
         let left = match &mut open.conversation {
             None => {
-                let ids = text.prompt_ids_with(&open.pending, &open.options.asking());
-                let ids = ids.map_err(refused)?;
-                let (long, most) = (ids.len(), episode.max_prompt_tokens);
+                let most = episode.max_prompt_tokens;
+                let ids = text.prompt_ids_within(&open.pending, &open.options.asking(), most).map_err(refused)?;
+                let long = ids.len();
                 if long > most {
                     let what = format!("the conversation begins with {long} tokens, and at most {most} fit");
                     return Err(PolicyRefusal::Exhausted(what));

@@ -189,6 +189,15 @@ fn an_agent_without_end_costs_its_own_sample() {
 }
 
 #[test]
+fn an_agent_has_as_many_stop_texts_as_a_client_of_the_server() {
+    let (sample, _) = act(json!({"act": "stops", "count": 16}), &["Go."]);
+    assert_eq!(sample.response(), "Go.");
+    let (sample, _) = act(json!({"act": "stops", "count": 17}), &["Go."]);
+    let fault = sample.trajectories[0].report.error.as_ref().unwrap();
+    assert_eq!(fault.message, "the agent failed: 17 stop texts are more than 16");
+}
+
+#[test]
 fn what_an_agent_puts_into_the_policys_mouth_is_not_learned() {
     let (sample, policy) = act(json!({"act": "forge", "text": MARKS}), &["First.", "Second."]);
     let trajectory = &sample.trajectories[0];

@@ -132,7 +132,8 @@ impl Agent for Acts {
                 }
             }
             "stops" => {
-                let stops = (0..20_000).fold(Options::default(), |options, number| options.stop(number.to_string()));
+                let count = settings["count"].as_u64().unwrap_or(20_000);
+                let stops = (0..count).fold(Options::default(), |options, number| options.stop(number.to_string()));
                 Ok(begin()?.generate(&stops)?.text())
             }
             "message" => {
