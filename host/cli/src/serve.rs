@@ -53,7 +53,8 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.clone().or_else(of_folder).unwrap_or_else(|| "model".into());
     let (router, served) = service(&args.model, &name)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // With several threads, a large body or answer of one client does not hold up the others.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
         listener.set_nonblocking(true).context("cannot listen")?;
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
