@@ -107,15 +107,20 @@ fn several_ranks_are_one_run() {
     assert!(weights(&project, "runs/two-2") == weights(&project, "runs/two"), "the weights differ");
 }
 
-#[test]
-fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
-    let (project, judge) = (Project::new(), Judge::start());
-    // Rank 1 draws every second group. Answers to a validation set would count in the next step.
+/// Adds the reward `asks`, which asks `judge`, and leaves out validation: its answers would count in the next step.
+fn ask_judge(project: &Project, judge: &Judge) {
     let text = project.read("train.toml").replace("validation = \"validation.jsonl\"\n", "");
     let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
     project.write("train.toml", &format!("{text}\n{endpoint}"));
     let more = "weight = 0.1\ngrant = { chat = [\"judge\"] }\nlimits = { timeout = \"120s\" }";
     project.add_reward("asks", "guests/asks.wasm", more);
+}
+
+#[test]
+fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
+    let (project, judge) = (Project::new(), Judge::start());
+    // Rank 1 draws every second group.
+    ask_judge(&project, &judge);
     succeed(&project, 2, &["train", "-c", "train.toml", "--set", "train.steps=3"]);
     let steps = lines(&project.path("runs/run/metrics.jsonl"));
     let sum = |name: &str| steps[1..].iter().map(|step| step[name].as_f64().unwrap()).sum::<f64>();
@@ -129,11 +134,7 @@ fn the_metrics_of_an_endpoint_are_those_of_all_ranks() {
 #[test]
 fn ranks_whose_judge_is_gone_stop_together_with_a_checkpoint() {
     let (project, judge) = (Project::new(), Judge::start());
-    let text = project.read("train.toml").replace("validation = \"validation.jsonl\"\n", "");
-    let endpoint = format!("[chat.judge]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n", judge.address);
-    project.write("train.toml", &format!("{text}\n{endpoint}"));
-    let more = "weight = 0.1\ngrant = { chat = [\"judge\"] }\nlimits = { timeout = \"120s\" }";
-    project.add_reward("asks", "guests/asks.wasm", more);
+    ask_judge(&project, &judge);
     // One attempt before the run, and 16 in each step.
     judge.answer_at_most(1 + 16 + 8);
     let train = ["train", "-c", "train.toml", "--set", "train.steps=3", "--set", "train.max_pause=1ns"];
