@@ -8,6 +8,7 @@ mod timed_writes;
 
 use axum::Router;
 use axum::body::Body;
+pub(crate) use clients::Client;
 use clients::{Clients, Place};
 use connection::Answer;
 use hyper::Request;
@@ -76,9 +77,10 @@ async fn serve_within(listener: TcpListener, router: Router, limits: Limits) -> 
 
 /// Answers the requests of a connection until it ends.
 async fn answer(stream: TcpStream, place: Place, http: http1::Builder, router: Router, read: Duration) {
-    let connection = &place.connection;
+    let Place { connection, client, .. } = &place;
     let router = TowerToHyperService::new(router);
-    let service = service_fn(|request: Request<_>| {
+    let service = service_fn(|mut request: Request<_>| {
+        request.extensions_mut().insert(*client);
         let _answering = connection.answer();
         let answer = router.call(request);
         async move { Ok::<_, Infallible>(answer.await?.map(|body: Body| Answer { body, _answering })) }

@@ -14,7 +14,7 @@ pub(super) struct Clients {
 
 #[derive(Default)]
 struct Open {
-    by_client: HashMap<IpAddr, HashMap<u64, Arc<Connection>>>,
+    by_client: HashMap<Client, HashMap<u64, Arc<Connection>>>,
     /// The number of the next connection.
     next: u64,
 }
@@ -22,7 +22,7 @@ struct Open {
 /// The place of an open connection, which ends with it.
 pub(super) struct Place {
     clients: Arc<Clients>,
-    client: IpAddr,
+    pub(super) client: Client,
     number: u64,
     pub(super) connection: Arc<Connection>,
 }
@@ -35,7 +35,7 @@ impl Clients {
     /// A place for one more connection of the client at `address`. If it has no other, this closes the connection that
     /// has waited for the client longest. `None` if all of its connections wait for the server.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let client = client(address);
+        let client = Client::at(address);
         let mut open = self.open();
         let number = open.next;
         let own = open.by_client.entry(client).or_default();
@@ -69,11 +69,24 @@ impl Drop for Place {
     }
 }
 
-/// The client at an address. A network of IPv6 has as many addresses as it wants.
-fn client(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address => address,
+/// A client, as far as the server can tell. Its requests have it as an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Client(IpAddr);
+
+impl Client {
+    /// The client at an address. A network of IPv6 has as many addresses as it wants.
+    pub(crate) fn at(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into()),
+            address => Self(address),
+        }
+    }
+}
+
+/// The client of a request that came through no connection.
+impl Default for Client {
+    fn default() -> Self {
+        Self(Ipv6Addr::UNSPECIFIED.into())
     }
 }
 
@@ -110,7 +123,7 @@ mod tests {
 
     #[test]
     fn addresses_of_a_network_are_one_client() {
-        let same = |one: &str, other: &str| client(one.parse().unwrap()) == client(other.parse().unwrap());
+        let same = |one: &str, other: &str| Client::at(one.parse().unwrap()) == Client::at(other.parse().unwrap());
         assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9") && !same("2001:db8:1:2::1", "2001:db8:1:3::1"));
         assert!(same("::ffff:10.0.0.1", "10.0.0.1") && !same("10.0.0.1", "10.0.0.2"));
     }

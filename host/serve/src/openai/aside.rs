@@ -2,10 +2,11 @@
 //! answer requests, and long requests take turns: they leave processors to the others.
 
 use super::error::ApiError;
+use super::large_bodies::Place;
 use std::num::NonZero;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 /// Requests of up to this many bytes do not wait for others.
 pub(super) const SHORT: usize = 64 << 10;
@@ -18,11 +19,11 @@ static TURNS: LazyLock<Semaphore> =
 pub(crate) struct Size {
     bytes: usize,
     /// Its place among the large bodies in memory.
-    _place: Option<SemaphorePermit<'static>>,
+    _place: Option<Place>,
 }
 
 impl Size {
-    pub(super) fn new(bytes: usize, place: Option<SemaphorePermit<'static>>) -> Self {
+    pub(super) fn new(bytes: usize, place: Option<Place>) -> Self {
         Self { bytes, _place: place }
     }
 }

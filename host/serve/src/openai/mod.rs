@@ -8,6 +8,7 @@ mod completions;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod error;
+mod large_bodies;
 mod logprobs;
 #[cfg(test)]
 mod refused;
