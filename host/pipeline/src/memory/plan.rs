@@ -234,8 +234,7 @@ impl<'a> Plan<'a> {
             None => {}
         }
         if self.keeps_before_step {
-            // A copy of the parameters that have a gradient.
-            kept.push(part("policy before the step", TrainingFootprint::alone(model).gradients()));
+            kept.push(part("policy before the step", trained.copy_of_trained()));
         }
         if !trained.optimizer_waits() {
             kept.push(part("optimiser", trained.optimizer()));
@@ -544,12 +543,13 @@ mod tests {
         let sizes = qwen(3584, 18944, 28, [28, 4]);
         let advice = |plan: Plan<'_>| plan.advice().unwrap().map(|(setting, saved)| (setting, saved >> 20));
         let streamed = Plan { keeps_before_step: true, ..plan(&sizes, 8, false) };
-        assert_eq!(advice(streamed.clone()), Some(("schedule.stream = false".into(), 30_090)));
+        assert_eq!(advice(streamed.clone()), Some(("schedule.stream = false".into(), 14_525)));
         let penalised = Plan { has_reference: true, idle_penalty: Some("train.loss.kl"), ..plan(&sizes, 8, false) };
         let without = "a run without train.loss.kl, whose coefficient is 0,".to_owned();
         assert_eq!(advice(penalised.clone()), Some((without, 14_525)));
         // The larger one.
-        let both = Plan { keeps_before_step: true, ..penalised.clone() };
+        let smaller = Some(qwen(896, 4864, 24, [14, 2]));
+        let both = Plan { keeps_before_step: true, other_reference: smaller, ..penalised.clone() };
         assert_eq!(advice(both).map(|(setting, _)| setting), Some("schedule.stream = false".into()));
         // A penalty that counts is not avoidable, and adapters share the weights of the reference.
         assert!(

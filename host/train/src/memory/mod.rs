@@ -54,6 +54,11 @@ impl<'a> TrainingFootprint<'a> {
         }
     }
 
+    /// A copy of the parameters that are trained, as the policy before a step: adapters have 32 bits.
+    pub fn copy_of_trained(&self) -> u64 {
+        self.model.adapters.map_or(self.model.weights(), |adapters| adapters * FLOAT)
+    }
+
     /// How many of the `learned` tokens of a micro-batch have their logits at a time.
     pub fn tokens_at_a_time(&self, learned: u64) -> u64 {
         learned.min(tokens_per_chunk(self.model.config, self.model.device) as u64).max(1)
@@ -108,6 +113,24 @@ mod tests {
             let adapted = model.adapt(&lora, std::path::Path::new("base"), 0).unwrap();
             let footprint = Footprint::new(&config, Kind::Float, Device::Cpu).with_adapters(numbers(&adapted));
             assert_eq!(TrainingFootprint::alone(footprint).optimizer(), 8 * numbers(&adapted));
+        }
+    }
+
+    #[test]
+    fn a_copy_of_what_is_trained_has_its_dtype() {
+        let config = config(r#","model_type":"qwen2""#);
+        let bytes = |model: &Model| -> u64 {
+            let bytes =
+                |(_, weight): &(String, tch::Tensor)| (weight.numel() * weight.kind().elt_size_in_bytes()) as u64;
+            model.parameters().iter().map(bytes).sum()
+        };
+        for kind in [Kind::BFloat16, Kind::Float] {
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap().to_kind(kind).unwrap();
+            let footprint = Footprint::new(&config, kind, Device::Cpu);
+            assert_eq!(TrainingFootprint::alone(footprint).copy_of_trained(), bytes(&model), "{kind:?}");
+            let adapted = model.adapt(&LoraConfig::default(), std::path::Path::new("base"), 0).unwrap();
+            let footprint = footprint.with_adapters(numbers(&adapted));
+            assert_eq!(TrainingFootprint::alone(footprint).copy_of_trained(), bytes(&adapted), "{kind:?}");
         }
     }
 }
