@@ -1,12 +1,13 @@
 //! Supervised fine-tuning: the next token of given responses.
 
-use crate::batch::{MicroBatch, Sequence, micro_batches};
+use crate::batch::{Chunk, MicroBatch, Sequence, micro_batches};
 use crate::error::Result;
 use crate::statistics::{ChunkSums, Reduction};
 use crate::trainer::Trainer;
 use gavel_policy::Model;
 use gavel_torch::head::{Beside, TokenLogprobs};
 use gavel_torch::scalar::ScalarOperations;
+use tch::{Kind, Tensor};
 
 const TOKEN_ACCURACY: &str = "token_accuracy";
 
@@ -26,7 +27,7 @@ impl SftRow {
 }
 
 /// The result of a step of supervised fine-tuning.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SftStats {
     /// The mean cross-entropy of the response tokens, in nats.
     pub loss: f64,
@@ -36,6 +37,36 @@ pub struct SftStats {
     pub tokens: usize,
     /// The share of response tokens that were the model's most probable token.
     pub token_accuracy: f64,
+    /// The mean cross-entropy of the response tokens of each row, in nats; of several ranks, of the rows of this one.
+    pub row_losses: Vec<f64>,
+}
+
+/// The cross-entropies of rows, summed on the device that computes them.
+struct RowLosses {
+    /// `[rows]`.
+    sums: Tensor,
+    tokens: Vec<usize>,
+}
+
+impl RowLosses {
+    fn new(model: &Model, rows: &[SftRow]) -> Result<Self> {
+        let sums = Tensor::f_zeros([rows.len() as i64], (Kind::Double, model.device()))?;
+        Ok(Self { sums, tokens: rows.iter().map(|row| row.response.len()).collect() })
+    }
+
+    /// Adds the `logprobs` of the tokens of a chunk.
+    fn add(&mut self, chunk: &Chunk, logprobs: &Tensor) -> Result<()> {
+        let rows: Vec<i64> = chunk.tokens.iter().map(|(row, _)| *row as i64).collect();
+        let rows = Tensor::f_from_slice(&rows)?.f_to_device(self.sums.device())?;
+        let losses = logprobs.f_detach()?.f_neg()?.f_to_kind(Kind::Double)?;
+        self.sums = self.sums.f_index_add_(0, &rows, &losses)?;
+        Ok(())
+    }
+
+    fn means(self) -> Result<Vec<f64>> {
+        let sums = Vec::<f64>::try_from(self.sums)?;
+        Ok(sums.iter().zip(self.tokens).map(|(sum, tokens)| sum / tokens.max(1) as f64).collect())
+    }
 }
 
 impl Trainer {
@@ -47,12 +78,16 @@ impl Trainer {
     /// gradient is not finite. The parameters are then unchanged.
     pub fn sft_step(&mut self, model: &Model, rows: &[SftRow], lr: f64) -> Result<SftStats> {
         let sequences: Vec<_> = rows.iter().map(SftRow::sequence).collect();
-        let tokens = |batches: &Vec<MicroBatch>| [batches.iter().map(|batch| batch.tokens.len()).sum()];
-        let (batches, [total]) = self.counted(micro_batches(&sequences, self.max_tokens, model), tokens)?;
+        let prepared = micro_batches(&sequences, self.max_tokens, model)
+            .and_then(|batches| Ok((batches, RowLosses::new(model, rows)?)));
+        let tokens =
+            |(batches, _): &(Vec<MicroBatch>, RowLosses)| [batches.iter().map(|batch| batch.tokens.len()).sum()];
+        let ((batches, mut row_losses), [total]) = self.counted(prepared, tokens)?;
         let (statistics, tokens) = self.accumulate(model, None, &batches, rows.len(), |batch, states| {
             batch.backward(model, |chunk| {
                 let TokenLogprobs { logprobs, beside: right } =
                     chunk.logprobs(model, states.policy, 1.0, Beside::AreMostProbable)?;
+                row_losses.add(chunk, &logprobs)?;
                 let loss = logprobs.f_sum(None)?.f_neg()?.try_div(total as f64)?;
                 let mut sums = ChunkSums::new(&loss)?;
                 sums.add(TOKEN_ACCURACY, Reduction::TokenMean, &right)?;
@@ -62,7 +97,7 @@ impl Trainer {
         let loss = statistics.loss();
         let grad_norm = self.finish(loss, lr)?;
         let token_accuracy = statistics.get(TOKEN_ACCURACY).unwrap_or(f64::NAN);
-        Ok(SftStats { loss, grad_norm, tokens, token_accuracy })
+        Ok(SftStats { loss, grad_norm, tokens, token_accuracy, row_losses: row_losses.means()? })
     }
 }
 
@@ -99,6 +134,12 @@ mod tests {
         let mut trainer = Trainer::new(&model, OptimizerConfig::default(), 8).unwrap();
         let first = trainer.sft_step(&model, &rows(), 2e-2).unwrap();
         assert_eq!(first.tokens, 12);
+        let of_row = |logprobs: &Vec<f32>| -f64::from(logprobs.iter().sum::<f32>()) / logprobs.len() as f64;
+        let row_losses: Vec<f64> = logprobs.iter().map(of_row).collect();
+        assert_eq!(first.row_losses.len(), row_losses.len());
+        let are_close =
+            first.row_losses.iter().zip(&row_losses).all(|(found, expected)| (found - expected).abs() < 1e-5);
+        assert!(are_close, "{:?} are not {row_losses:?}", first.row_losses);
         assert!((first.loss - f64::from(expected)).abs() < 1e-5, "{} is not {expected}", first.loss);
         let last = (0..150).map(|_| trainer.sft_step(&model, &rows(), 2e-2).unwrap()).last().unwrap();
         assert!(last.loss < 0.1 && last.token_accuracy == 1.0, "{last:?}");

@@ -220,7 +220,11 @@ fn supervised(peers: &Peers, held: Parameters) {
     let mut one = Trainer::new(&model, BARE, 8).unwrap();
     let expected = one.sft_step(&model, &rows, 0.0).unwrap();
     let mut several = together(peers, &model, BARE, 8, held);
-    let found = several.sft_step(&model, &rows[part(peers, 5)], 0.0).unwrap();
+    let own = part(peers, 5);
+    let found = several.sft_step(&model, &rows[own.clone()], 0.0).unwrap();
+    assert_eq!(found.row_losses.len(), own.len());
+    let row_losses = found.row_losses.iter().zip(&expected.row_losses[own]);
+    assert!(row_losses.into_iter().all(|(found, expected)| (found - expected).abs() < ROUNDING));
     assert_eq!((found.tokens, found.token_accuracy), (expected.tokens, expected.token_accuracy));
     assert!((found.loss - expected.loss).abs() < ROUNDING && (found.grad_norm - expected.grad_norm).abs() < ROUNDING);
     assert_gradients("sft", &model, &several, &one);
