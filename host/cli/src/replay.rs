@@ -1,6 +1,7 @@
 //! `gavel replay`: repeats recorded verdicts.
 
 pub mod print;
+mod rows;
 
 use crate::component::component;
 use crate::plugin_args;
@@ -19,7 +20,8 @@ use std::process::ExitCode;
 /// Repeat recorded verdicts, without a model, a GPU or a network.
 ///
 /// Each verdict must be the same to the last bit; only timings may differ. With another component or other parameters
-/// for a plugin, the command shows instead what that reward would have changed.
+/// for a plugin, the command shows instead what that reward would have changed. Of a run of `gavel sft`, it prints the
+/// rows that a step trained on.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel replay runs/demo\n  gavel replay runs/demo --step 300 --sample 300.12.5\n  gavel replay runs/demo --plugin answer=stricter.wasm --params answer='{\"prefix\": \"Answer:\"}'\n\nExit status: 0 all the same; 1 something differs or is damaged; 2 usage, or the recording cannot be replayed."
@@ -31,7 +33,8 @@ pub struct ReplayArgs {
     /// Only the samples of this step.
     #[arg(long, value_name = "S")]
     step: Option<u64>,
-    /// Only the sample with this id, or the samples of the task with this id.
+    /// Only the sample with this id, or the samples of the task with this id. Of a run of `gavel sft`, the row with this
+    /// id, or the row at this place, such as "rows.jsonl, line 3".
     #[arg(long, value_name = "ID")]
     sample: Option<String>,
     /// Another component, or the folder of a built plugin, for a plugin of the run.
@@ -77,6 +80,12 @@ impl std::str::FromStr for Component {
 }
 
 pub fn run(args: ReplayArgs) -> Result<ExitCode> {
+    if rows::has_rows(&args.run) {
+        if !(args.plugins.is_empty() && args.params.is_empty()) {
+            bail!("{} is a run of gavel sft, which has no verdicts to repeat", args.run.display());
+        }
+        return rows::run(&args.run, args.step, args.sample.as_deref(), args.json);
+    }
     let recording = Recording::open(&args.run)?.allow_grants(args.allow_grants);
     if args.allow_grants {
         show_grants(&recording);

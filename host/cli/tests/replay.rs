@@ -90,6 +90,32 @@ fn a_run_replays_to_the_last_bit_without_its_data_and_components() {
 
 #[cfg(feature = "train")]
 #[test]
+fn the_rows_that_a_step_of_sft_trained_on_are_printed() {
+    let project = Project::new();
+    project.succeed(&["sft", "-c", "sft.toml", "--set", "train.steps=2", "--set", "data.shuffle=false"]);
+    let said = stdout(&project.succeed(&["replay", "runs/run", "--step", "2"]));
+    assert_eq!(said.matches(", train.jsonl, line ").count(), 8, "{said}");
+    assert!(said.starts_with("2.0, train.jsonl, line 9: step 2, loss "), "{said}");
+    assert!(said.contains("\n    response 8 a<|im_end|>\n"), "{said}");
+    let kept = lines(&project.path("runs/run/rows/step-000002.jsonl"));
+    for sample in ["2.3", "train.jsonl, line 12"] {
+        let output = project.succeed(&["replay", "runs/run", "--sample", sample, "--json"]);
+        assert_eq!(found(&output), json!([kept[3]]), "{sample}");
+    }
+    let other = format!("letter={}", built("plugins/format.wasm").display());
+    for (args, says) in [
+        (&[][..], "runs/run is a run of gavel sft, which has no verdicts to repeat\nhint: see the rows that a step "),
+        (&["--plugin", &other], "runs/run is a run of gavel sft, which has no verdicts to repeat"),
+        (&["--step", "3"], "runs/run/rows has no row of step 3"),
+        (&["--step", "2", "--sample", "1.0"], "runs/run/rows has no row 1.0 of step 2"),
+    ] {
+        let output = project.run(&[&["replay", "runs/run"], args].concat());
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
+
+#[cfg(feature = "train")]
+#[test]
 fn a_run_keeps_the_ids_of_tokens_where_it_is_asked_to() {
     let project = Project::new();
     project.succeed(&["train", "-c", "train.toml", "--set", "train.steps=2", "--set", "log.token_ids=true"]);

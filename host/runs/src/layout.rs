@@ -29,7 +29,22 @@ pub fn trajectories(run: &Path) -> PathBuf {
 
 /// The samples of a step that a rank drew: a trajectory a line.
 pub fn samples(run: &Path, step: u64, rank: usize) -> PathBuf {
-    trajectories(run).join(format!("step-{step:06}{}.jsonl", of_rank(rank)))
+    trajectories(run).join(step_file(step, rank))
+}
+
+/// The folder of the rows that steps of `gavel sft` trained on.
+pub fn rows(run: &Path) -> PathBuf {
+    run.join("rows")
+}
+
+/// The rows of a step that a rank trained on: a row a line.
+pub fn trained_rows(run: &Path, step: u64, rank: usize) -> PathBuf {
+    rows(run).join(step_file(step, rank))
+}
+
+/// The name of a file that a rank writes for a step.
+pub(crate) fn step_file(step: u64, rank: usize) -> String {
+    format!("step-{step:06}{}.jsonl", of_rank(rank))
 }
 
 /// The tasks of the samples that a rank drew: a task a line.

@@ -7,6 +7,7 @@
 //! | `metrics.jsonl` | the numbers of each step, a line a step | [`RunFolder`] | [`read_metrics`] |
 //! | `trajectories/step-NNNNNN.jsonl` | a line a trajectory: what is not the task's, and every plugin's outcome | [`RunFolder`], [`SampleWriter`] | [`SampleReader`] |
 //! | `tasks.jsonl` | each task once, by its hash | [`TaskStore`] | [`read_tasks`] |
+//! | `rows/step-NNNNNN.jsonl` | a line a row that a step of `gavel sft` trained on | [`RunFolder`] | [`read_rows`] |
 //! | `validation/` | answers to the validation set, in `trajectories/` and `tasks.jsonl` of this folder | [`RunFolder`] | [`SampleReader`] |
 //! | `plugins/lineups.json` | the plugins with parameters, limits and weights, and since which step | [`write_plugin_sets`] | [`read_plugin_sets`] |
 //! | `plugins/<hash>.wasm` | the components | [`keep_component`] | [`find_component`] |
@@ -15,8 +16,8 @@
 //! | `lock` | the process that writes into the folder | [`RunFolder`] | |
 //! | `events.out.tfevents.*` | the numbers of each step, for TensorBoard | [`RunFolder`] | |
 //!
-//! Of several ranks, each has its own `trajectories/step-NNNNNN.rank-N.jsonl`, `tasks.rank-N.jsonl` and index of the tape;
-//! readers take them together.
+//! Of several ranks, each has its own `trajectories/step-NNNNNN.rank-N.jsonl`, `rows/step-NNNNNN.rank-N.jsonl`,
+//! `tasks.rank-N.jsonl` and index of the tape; readers take them together.
 //!
 //! A run under way has one [`RunFolder`], in one process; readers do not need
 //! it. After a kill or a power cut at any moment, the folder can be replayed
@@ -38,11 +39,13 @@ mod plugin_sets;
 #[cfg(test)]
 mod power_cut;
 mod queue;
+mod rows;
 mod run_folder;
 mod run_lock;
 mod samples;
 #[cfg(test)]
 mod special_files;
+mod step_files;
 mod tasks;
 mod tensorboard;
 
@@ -57,6 +60,7 @@ pub use metrics_log::read_metrics;
 pub use named_tables::{find_named, table_name, table_names};
 pub use plugin_sets::{find_component, is_component, keep_component, read_plugin_sets, write_plugin_sets};
 pub use queue::{QueuedGroup, QueuedSample};
+pub use rows::{TrainedRow, read_rows};
 pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use samples::{RecordedSample, SampleReader, SampleWriter, Samples, ScoredSample};
 pub use tasks::{TaskStore, Tasks, read_tasks};

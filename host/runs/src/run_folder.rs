@@ -9,6 +9,7 @@ use crate::layout;
 use crate::metrics::Metrics;
 use crate::metrics_log::MetricsLog;
 use crate::queue::QueuedGroup;
+use crate::rows::{RowStore, TrainedRow, forget_rows_after};
 use crate::run_lock::RunLock;
 use crate::samples::{SampleWriter, ScoredSample, forget_samples_after};
 use crate::tasks::TaskStore;
@@ -44,7 +45,8 @@ pub struct RunFolder {
     rank: usize,
     shared: Option<Shared>,
     tasks: TaskStore,
-    /// Files of samples that a power cut could still damage.
+    rows: RowStore,
+    /// Files of samples and rows that a power cut could still damage.
     unsynced: Vec<PathBuf>,
     token_ids: bool,
 }
@@ -127,14 +129,14 @@ impl RunFolder {
         if !path.is_dir() {
             return Err(RunError::NotShared { run: path.to_owned() });
         }
-        let (path, tasks) = (path.to_owned(), TaskStore::of_rank(path, rank)?);
-        Ok(Self { path, rank, shared: None, tasks, unsynced: Vec::new(), token_ids: folder.token_ids })
+        let (path, tasks, rows) = (path.to_owned(), TaskStore::of_rank(path, rank)?, RowStore::new(path, rank));
+        Ok(Self { path, rank, shared: None, tasks, rows, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
     fn open(path: PathBuf, folder: &FolderConfig, lock: RunLock) -> Result<Self> {
         let checkpoints = layout::checkpoints(&path);
         make_folder(&checkpoints).map_err(RunError::io("make the folder", &checkpoints))?;
-        let tasks = TaskStore::open(&path)?;
+        let (tasks, rows) = (TaskStore::open(&path)?, RowStore::new(&path, 0));
         let metrics = MetricsLog::open(&path)?;
         let events = match folder.tensorboard {
             true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
@@ -142,7 +144,7 @@ impl RunFolder {
         };
         let (command, validation) = (folder.command.clone(), TaskStore::open(&layout::validation(&path))?);
         let shared = Some(Shared { command, metrics, events, validation, _lock: lock });
-        Ok(Self { path, rank: 0, shared, tasks, unsynced: Vec::new(), token_ids: folder.token_ids })
+        Ok(Self { path, rank: 0, shared, tasks, rows, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
     /// The folder.
@@ -170,6 +172,12 @@ impl RunFolder {
     ) -> Result<()> {
         let writer = SampleWriter::of_rank(&self.path, step, self.rank)?.token_ids(self.token_ids);
         self.unsynced.push(writer.write_all(&mut self.tasks, samples, prompt_text)?);
+        Ok(())
+    }
+
+    /// Records rows of a dataset that this rank trained on in a step, as far as the run has room for them.
+    pub fn keep_rows(&mut self, step: u64, rows: &[TrainedRow]) -> Result<()> {
+        self.unsynced.extend(self.rows.keep(step, rows)?);
         Ok(())
     }
 
@@ -239,6 +247,7 @@ impl RunFolder {
         let checkpoints = self.checkpoints().forget_after(step)?;
         let samples = forget_samples_after(&self.path, step)?;
         forget_samples_after(&layout::validation(&self.path), step)?;
+        forget_rows_after(&self.path, step)?;
         let shared = self.shared.as_mut();
         let (metrics, damaged) = match shared {
             Some(Shared { metrics, events, .. }) => {

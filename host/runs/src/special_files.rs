@@ -2,7 +2,8 @@
 
 use crate::run_folder::{FolderConfig, RunFolder};
 use crate::{
-    Checkpoints, SampleReader, find_component, layout, read_config, read_metrics, read_plugin_sets, read_tasks,
+    Checkpoints, SampleReader, find_component, layout, read_config, read_metrics, read_plugin_sets, read_rows,
+    read_tasks,
 };
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -49,6 +50,7 @@ fn what_is_not_a_file_is_not_read() {
             Some(first.err()?.to_string())
         },
     );
+    is_refused(|run| layout::trained_rows(run, 1, 0), |run| Some(read_rows(run, None, |_| true).err()?.to_string()));
     is_refused(|run| run.join("queue.jsonl"), |run| Some(Checkpoints::queue(run).err()?.to_string()));
     is_refused(|run| layout::component(run, "f00d"), |run| Some(find_component(run, "f00d").err()?.to_string()));
     for file in ["state.json", "BLAKE3SUMS"] {

@@ -90,7 +90,7 @@ fn said(verdict: &EvaluationRecord) -> String {
 }
 
 /// A text with its title; the further lines are aligned with the first.
-fn item(title: &str, text: &str) {
+pub(super) fn item(title: &str, text: &str) {
     for (number, line) in text.lines().enumerate() {
         outln!("    {:<8} {}", if number == 0 { title } else { "" }, Shown(line));
     }

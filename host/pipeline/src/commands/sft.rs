@@ -1,16 +1,21 @@
 //! Supervised fine-tuning: imitate the responses of a dataset.
 
+use super::ShownText;
 use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::ranks::Ranks;
-use crate::rows::{Drawable, TaskStream};
+use crate::rows::{Drawable, PlacedRow, TaskStream};
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, try_rewards};
 use gavel_config::{Config, SftTable};
-use gavel_runs::Metrics;
+use gavel_runs::{Metrics, TrainedRow};
 use gavel_scoring::recording::Grouping;
+use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
 use gavel_train::{Schedule, SftRow};
 use std::time::Instant;
+
+/// The most rows of a step that are kept.
+const KEPT_ROWS: usize = 256;
 
 /// Runs `gavel sft`, until its last step or until `control` asks it to end. `peers` are the ranks of the run, all of which
 /// call this.
@@ -56,7 +61,7 @@ fn is_enough(table: &SftTable, accuracy: Option<f64>) -> bool {
 /// Takes the steps that are left. Returns whether the run was asked to end before its last step.
 fn take_steps(
     run: &mut Run<'_, SftTable>,
-    rows: &[SftRow],
+    rows: &[PlacedRow],
     mut stream: TaskStream,
     schedule: &Schedule,
     control: &Control,
@@ -67,11 +72,19 @@ fn take_steps(
         let start = Instant::now();
         let size = table.batch_size as u64;
         let draws = (step - 1) * size..step * size;
-        let batch: Vec<&SftRow> = draws.map(|ordinal| &rows[stream.row(ordinal)]).collect();
-        let share = ranks.own(batch.iter().map(|row| (&*row.prompt, row.response.len())));
-        let batch: Vec<SftRow> = batch[share].iter().copied().cloned().collect();
+        let batch: Vec<&PlacedRow> = draws.map(|ordinal| &rows[stream.row(ordinal)]).collect();
+        let share = ranks.own(batch.iter().map(|PlacedRow { row, .. }| (&*row.prompt, row.response.len())));
+        let own: Vec<SftRow> = batch[share.clone()].iter().map(|placed| placed.row.clone()).collect();
         let learning_rate = schedule.at(step - 1);
-        let stats = run.updater.sft_step(step, batch, learning_rate)?;
+        let stats = run.updater.sft_step(step, own, learning_rate)?;
+        if run.config.log.trajectories {
+            let numbered = share.clone().zip(&batch[share]).take_while(|(number, _)| *number < KEPT_ROWS);
+            let kept = numbered
+                .zip(&stats.row_losses)
+                .map(|((number, row), loss)| trained_row(step, number, row, *loss, run.rollout.engine.text()));
+            let kept = kept.collect::<Result<Vec<_>>>()?;
+            run.recorder.keep_rows(step, &kept)?;
+        }
         let mut metrics = Metrics::of_step(step);
         metrics.set("loss", stats.loss);
         metrics.set("token_accuracy", stats.token_accuracy);
@@ -101,3 +114,22 @@ fn take_steps(
     }
     Ok(false)
 }
+
+/// The record of row `number` of step `step`.
+fn trained_row(step: u64, number: usize, placed: &PlacedRow, loss: f64, text: &TextModel) -> Result<TrainedRow> {
+    let PlacedRow { row: SftRow { prompt, response }, place } = placed;
+    let mut parts = ShownText::learned(None, prompt, response, text)?.parts.into_iter().map(|part| part.text);
+    Ok(TrainedRow {
+        id: format!("{step}.{number}"),
+        trained_step: step,
+        row: place.to_string(),
+        prompt_text: parts.next().unwrap_or_default(),
+        response: parts.next().unwrap_or_default(),
+        prompt_length: prompt.len(),
+        response_length: response.len(),
+        loss,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ mod prediction;
 pub use prediction::{Part, Prediction};
 
 use crate::error::Result;
-use crate::rows::Prompt;
+use crate::rows::{PlacedRow, Prompt};
 use crate::run::{Setup, select};
 use gavel_config::{Config, LearningConfig, RlTable, SftTable};
 use gavel_policy::ModelConfig;
@@ -60,17 +60,18 @@ pub(crate) fn predict_train(
 pub(crate) fn predict_sft(
     config: &Config<SftTable>,
     setup: &Setup,
-    rows: &[SftRow],
+    rows: &[PlacedRow],
     ranks: usize,
 ) -> Result<Prediction> {
-    let longest = rows.iter().max_by_key(|row| row.prompt.len() + row.response.len());
+    let rows = || rows.iter().map(|placed| &placed.row);
+    let longest = rows().max_by_key(|row| row.prompt.len() + row.response.len());
     let learned = |row: &SftRow| row.response.len() as f64 / (row.prompt.len() + row.response.len()) as f64;
     let batch = MiniBatch {
         rows: config.train.batch_size.div_ceil(ranks) as u64,
         group: 1,
         prompt: longest.map_or(0, |row| row.prompt.len() as u64),
         response: longest.map_or(0, |row| row.response.len() as u64),
-        learned: rows.iter().map(learned).fold(0.0, f64::max),
+        learned: rows().map(learned).fold(0.0, f64::max),
     };
     let mut plan = Plan::new(config, setup, batch, 0, 0, shared(config, ranks))?;
     plan.gradient_checkpointing = config.train.gradient_checkpointing;

@@ -10,5 +10,5 @@ mod task_stream;
 pub(crate) use dataset::{DatasetRows, dataset_rows};
 pub(crate) use learned_turn::LearnedTurn;
 pub(crate) use prompts::{Drawable, Prompt, PromptLimit, prompt, prompts, task, template_kwargs, tools, usable};
-pub(crate) use sft_rows::{Parted, apply_limit, sft_rows, sft_rows_of};
+pub(crate) use sft_rows::{Parted, PlacedRow, apply_limit, sft_rows, sft_rows_of};
 pub(crate) use task_stream::{Numbering, Seeds, TaskStream, validation_seeds};

@@ -12,6 +12,15 @@ use gavel_text::TextModel;
 use gavel_train::SftRow;
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
+
+/// A row to imitate, with its place.
+#[derive(Debug, Clone)]
+pub(crate) struct PlacedRow {
+    pub(crate) row: SftRow,
+    /// Its file, and its line or row there.
+    pub(crate) place: Arc<str>,
+}
 
 /// The rows to imitate from datasets: each message of the assistant that is learned, with all messages before it.
 pub(crate) fn sft_rows(
@@ -20,9 +29,13 @@ pub(crate) fn sft_rows(
     limit: PromptLimit,
     episode_kind: &EpisodeKind,
     turns: Turns,
-) -> Result<Drawable<SftRow>> {
+) -> Result<Drawable<PlacedRow>> {
     let parted = Parted::default();
-    let rows = usable(datasets, |row, path| sft_rows_of(row, path, text, limit, episode_kind, turns, &parted))?;
+    let rows = usable(datasets, |row, path| {
+        let place: Arc<str> = format!("{}, {}", path.display(), row.place).into();
+        let rows = sft_rows_of(row, path, text, limit, episode_kind, turns, &parted)?;
+        Ok(rows.into_iter().map(move |row| PlacedRow { row, place: place.clone() }))
+    })?;
     parted.warn();
     Ok(rows)
 }

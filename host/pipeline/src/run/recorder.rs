@@ -9,7 +9,7 @@ use gavel_config::CheckpointTable;
 use gavel_data::{Group, Member};
 use gavel_plugin::Tape;
 use gavel_runs::Metrics;
-use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, Spent, State};
+use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, Spent, State, TrainedRow};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,6 +83,11 @@ impl Recorder {
             })
         });
         Ok(self.folder.keep_samples(step, samples, prompt_text(text))?)
+    }
+
+    /// Adds rows that this rank trained on in step `step`.
+    pub(crate) fn keep_rows(&mut self, step: u64, rows: &[TrainedRow]) -> Result<()> {
+        Ok(self.folder.keep_rows(step, rows)?)
     }
 
     /// Adds the first answers of the validation after step `step`; `groups` has a group for each row.

@@ -4,7 +4,7 @@ use crate::episode_kind::EpisodeKind;
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
-use crate::rows::{Drawable, Prompt, PromptLimit, dataset_rows, prompts, sft_rows, template_kwargs};
+use crate::rows::{Drawable, PlacedRow, Prompt, PromptLimit, dataset_rows, prompts, sft_rows, template_kwargs};
 use crate::run::planned::PlannedGpu;
 use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
@@ -15,7 +15,6 @@ use gavel_policy::ModelConfig;
 use gavel_scoring::recording::KeptComponents;
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use gavel_text::{History, TextModel};
-use gavel_train::SftRow;
 use std::collections::HashSet;
 
 /// What every command needs besides the weights.
@@ -85,7 +84,7 @@ impl Setup {
     }
 
     /// The rows that `gavel sft` imitates.
-    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<SftRow>> {
+    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<PlacedRow>> {
         let rows = dataset_rows(config, &config.data.train, self.scorer.sandbox())?;
         sft_rows(rows, &self.text, self.limit, &self.episode_kind, config.train.turns)
     }

@@ -11,37 +11,15 @@ pub use writer::{SampleWriter, ScoredSample};
 
 use crate::error::{Result, RunError};
 use crate::layout;
+use crate::step_files::step_files;
 use gavel_data::disk;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 /// The files with samples in a run's folder, by step. The files of a step are in the order of ranks.
 fn files(run: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
-    let folder = layout::trajectories(run);
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(RunError::io("read", &folder)(error)),
-    };
-    let mut files: BTreeMap<u64, BTreeMap<usize, PathBuf>> = BTreeMap::new();
-    for entry in entries {
-        let path = entry.map_err(RunError::io("read", &folder))?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // A step has one file: a copy with another name, such as `step-1.jsonl`, is none of the run's.
-        let place = step_and_rank(name).filter(|(step, rank)| layout::samples(run, *step, *rank).ends_with(name));
-        if let Some((step, rank)) = place {
-            files.entry(step).or_default().insert(rank, path);
-        }
-    }
-    Ok(files.into_iter().map(|(step, of_ranks)| (step, of_ranks.into_values().collect())).collect())
-}
-
-fn step_and_rank(name: &str) -> Option<(u64, usize)> {
-    let stem = name.split('.').next()?;
-    Some((stem.strip_prefix("step-")?.parse().ok()?, layout::rank_of(name, stem)?))
+    step_files(&layout::trajectories(run))
 }
 
 /// Removes the samples of the steps after `step`: a run that is resumed there

@@ -6,7 +6,8 @@ use gavel_data::{
     ToolUse, Trajectory,
 };
 use serde_json::{Value, json};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The advantages of its trajectories.

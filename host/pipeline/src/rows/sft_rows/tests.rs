@@ -50,7 +50,7 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
     let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
     Ok([
         prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
-        rows.iter().map(|row| decode(&row.prompt)).collect(),
+        rows.iter().map(|placed| decode(&placed.row.prompt)).collect(),
     ])
 }
 
@@ -74,7 +74,7 @@ fn imitated_turns(
     let limit = PromptLimit::new(&config.data, positions, 8).unwrap();
     let rows = sft_rows(read(&config), &text, limit, &EpisodeKind::Single, turns)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode_with(ids, false).unwrap();
-    Ok(rows.iter().map(|row| [decode(&row.prompt), decode(&row.response)]).collect())
+    Ok(rows.iter().map(|PlacedRow { row, .. }| [decode(&row.prompt), decode(&row.response)]).collect())
 }
 
 /// A row with this answer.
