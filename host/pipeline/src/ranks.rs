@@ -122,6 +122,23 @@ impl Ranks {
             .unwrap_or_else(|_| Err(PipelineError::Stopped("the exchange with the other ranks was stopped".into())))
     }
 
+    /// The own value, if no rank has an error. Otherwise all ranks stop here, each with the first error. All ranks call
+    /// this at the same place of the run.
+    ///
+    /// # Errors
+    /// A rank has an error, or is gone.
+    pub(crate) async fn or_stop_together<T>(&self, own: Result<T>) -> Result<T> {
+        if !self.are_several() {
+            return own;
+        }
+        let why = own.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let all = self.exchange_bytes_beside(why.into_bytes()).await?;
+        match all.iter().find(|why| !why.is_empty()) {
+            Some(why) => Err(PipelineError::StoppedTogether(String::from_utf8_lossy(why).into_owned())),
+            None => own,
+        }
+    }
+
     /// The values of all ranks, in their order.
     ///
     /// # Errors
@@ -191,3 +208,6 @@ impl From<PeersError> for PipelineError {
         Self::Ranks(error)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -358,7 +358,10 @@ impl RlRun<'_> {
         let ranks = self.run.ranks.clone();
         let experiences = ranks.own_rows(rows.iter().map(|(_, row)| row.clone()).collect());
         let asked = match &self.teacher {
-            Some(teacher) => Some(self.groups.meanwhile(teacher.log_probs(&experiences)).await?),
+            Some(teacher) => {
+                let asked = async { ranks.or_stop_together(teacher.log_probs(&experiences).await).await };
+                Some(self.groups.meanwhile(asked).await?)
+            }
             None => None,
         };
         let measured = self.run.updater.measure(step.number, experiences, asked, measuring, temperature);
