@@ -37,6 +37,14 @@ pub(crate) struct RlRun<'a> {
     pub(crate) learning: LearningState,
     /// The reference, if a server has it.
     pub(crate) teacher: Option<Teacher>,
+    /// The groups of the step under way, once it has taken all of them.
+    pub(crate) of_step: Option<StepGroups>,
+}
+
+/// The groups that a step took, trained on or dropped.
+pub(crate) struct StepGroups {
+    pub(crate) step: u64,
+    pub(crate) groups: Vec<DrawnGroup>,
 }
 
 /// The result of a step.
@@ -96,7 +104,7 @@ impl RlRun<'_> {
         &self.run.config.schedule
     }
 
-    /// Takes a step. If it fails, the groups that it took are in the queue again.
+    /// Takes a step. If it fails, the groups that it took are in the queue again, or in `of_step`.
     pub(crate) async fn step(&mut self, number: u64, learning_rate: f64) -> Result<StepReport> {
         let start = Instant::now();
         let mut step = Step { number, learning_rate, ..Step::default() };
@@ -104,7 +112,10 @@ impl RlRun<'_> {
             step.taken.into_iter().chain(step.dropped).for_each(|drawn| self.groups.put_back(drawn));
             return Err(error);
         }
-        self.describe(step, start)
+        let report = self.describe(&step, start);
+        let groups = step.taken.into_iter().chain(step.dropped).collect();
+        self.of_step = Some(StepGroups { step: number, groups });
+        report
     }
 
     async fn take(&mut self, step: &mut Step) -> Result<()> {

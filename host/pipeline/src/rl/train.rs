@@ -10,7 +10,7 @@ use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
 use crate::rl::measured_rules::MeasuredRules;
 use crate::rl::pace::Pace;
-use crate::rl::step::{RlRun, StepReport};
+use crate::rl::step::{RlRun, StepGroups, StepReport};
 use crate::rl::teacher::Teacher;
 use crate::rl::unlearned::{StepLearning, UnlearnedSteps};
 use crate::rows::{Drawable, Numbering, TaskStream};
@@ -82,8 +82,20 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         let learning = LearningState::new(table, &run.recorder.state().learning);
         let ledger = Ledger::new();
         let measured_rules = MeasuredRules::new(&config.reward);
-        let mut rl =
-            RlRun { run, groups, pace, numbering, failures, broken_judges, measured_rules, ledger, learning, teacher };
+        let of_step = None;
+        let mut rl = RlRun {
+            run,
+            groups,
+            pace,
+            numbering,
+            failures,
+            broken_judges,
+            measured_rules,
+            ledger,
+            learning,
+            teacher,
+            of_step,
+        };
         let taken = rl.take_steps(&learning_rate, control).await;
         if let Err(error) = &taken {
             rl.leave_checkpoint(error).await;
@@ -137,6 +149,7 @@ impl RlRun<'_> {
                 return Err(failure);
             }
             ended?;
+            self.of_step = None;
             if let Some(what) = over {
                 tracing::warn!("step {step}: {what}: the run ends, with a checkpoint");
             }
@@ -152,6 +165,11 @@ impl RlRun<'_> {
     async fn leave_checkpoint(&mut self, error: &PipelineError) {
         if self.run.ranks.are_several() && !matches!(error, PipelineError::StoppedTogether(_)) {
             return self.run.recorder.report_left(Ok(()));
+        }
+        if let Some(StepGroups { step, groups }) = self.of_step.take()
+            && step > self.run.recorder.whole().step
+        {
+            groups.into_iter().for_each(|drawn| self.groups.put_back(drawn));
         }
         let queue = self.groups.stored_before(self.run.recorder.whole().draws).await;
         let saved = queue.and_then(|queue| self.run.save_if_whole(&queue));

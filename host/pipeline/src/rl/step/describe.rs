@@ -16,19 +16,19 @@ use std::time::Instant;
 
 impl RlRun<'_> {
     /// The metrics of a step that is done; records its samples.
-    pub(super) fn describe(&mut self, step: Step, start: Instant) -> Result<StepReport> {
-        let Step {
+    pub(super) fn describe(&mut self, step: &Step, start: Instant) -> Result<StepReport> {
+        let &Step {
             number,
             learning_rate,
-            taken,
-            dropped,
-            updates,
-            critic_updates,
-            explained,
+            ref taken,
+            ref dropped,
+            ref updates,
+            ref critic_updates,
+            ref explained,
             has_advantage,
-            staleness,
-            seconds,
-            measured_kl,
+            ref staleness,
+            ref seconds,
+            ref measured_kl,
             ..
         } = step;
         let (config, table) = (self.run.config, &self.run.config.train);
@@ -45,7 +45,7 @@ impl RlRun<'_> {
             groups.iter().filter(|group| DropReason::of(group, table, &rule) == Some(DropReason::EqualRewards)).count()
         };
         metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
-        let considered = || taken.iter().chain(&dropped);
+        let considered = || taken.iter().chain(dropped);
         let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
         let learning = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
             (true, _) => StepLearning::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
@@ -56,9 +56,9 @@ impl RlRun<'_> {
         if table.filter_groups.is_some() {
             metrics.count("groups/tried", considered().count() as u64);
         }
-        describe_updates(&updates, &mut metrics);
-        describe_critic(&critic_updates, &explained, &mut metrics);
-        let kl_in_reward = (!measured_kl.is_empty()).then(|| mean(&measured_kl));
+        describe_updates(updates, &mut metrics);
+        describe_critic(critic_updates, explained, &mut metrics);
+        let kl_in_reward = (!measured_kl.is_empty()).then(|| mean(measured_kl));
         if let (Some(kl), Some(penalty)) = (kl_in_reward, self.learning.kl_in_reward) {
             metrics.set("kl_reward", kl);
             metrics.set("kl_reward/coefficient", penalty.coefficient);
@@ -66,7 +66,7 @@ impl RlRun<'_> {
         if let Some(penalty) = self.learning.loss(table.loss()).kl.filter(|kl| kl.target.is_some()) {
             metrics.set("kl/coefficient", penalty.coefficient);
         }
-        self.learning.end_step(&updates, kl_in_reward, groups.iter().map(|group| group.members.len()).sum());
+        self.learning.end_step(updates, kl_in_reward, groups.iter().map(|group| group.members.len()).sum());
         self.run.recorder.note_learning(self.learning.kept());
         metrics.set("learning_rate", learning_rate);
         metrics.set("time/update", seconds.update);

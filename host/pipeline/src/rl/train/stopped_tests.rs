@@ -2,17 +2,20 @@
 
 use super::tests::config;
 use super::*;
+use gavel_runs::Checkpoints;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A judge whose score is the length of the response, until it has answered so many requests.
 #[derive(Clone)]
 struct Judge {
     url: String,
     left: Arc<AtomicU64>,
+    /// The folder of a run, and a folder to make in it as soon as the first one is there.
+    obstacle: Arc<Mutex<Option<(PathBuf, &'static str)>>>,
 }
 
 impl Judge {
@@ -20,7 +23,7 @@ impl Judge {
     fn start(late: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/score", listener.local_addr().unwrap());
-        let judge = Self { url, left: Arc::new(AtomicU64::new(0)) };
+        let judge = Self { url, left: Arc::new(AtomicU64::new(0)), obstacle: Arc::default() };
         let answering = judge.clone();
         std::thread::spawn(move || listener.incoming().for_each(|stream| answering.answer(stream.unwrap(), late)));
         judge
@@ -29,6 +32,9 @@ impl Judge {
     fn answer(&self, mut stream: TcpStream, late: Option<&str>) {
         let is_late = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err();
         let Some(request) = body(&stream) else { return };
+        if let Some((run, name)) = self.obstacle.lock().unwrap().take_if(|(run, _)| run.is_dir()) {
+            std::fs::create_dir_all(run.join(name)).unwrap();
+        }
         let body = match (is_late, late) {
             (true, None) => return,
             (true, Some(late)) => late.to_owned(),
@@ -139,4 +145,31 @@ fn weights_in_the_middle_of_a_step_are_not_kept() {
     let text = "[train]\nlearning_rate = 1e38\nmini_batch_prompts = 4";
     run(&config(folder.path(), "one", text), Start::New).unwrap_err();
     assert_eq!(checkpoints(folder.path(), "one"), ["step-000001"]);
+}
+
+#[test]
+fn groups_of_a_step_without_an_update_are_kept_if_it_does_not_end() {
+    let (folder, judge) = (tempfile::tempdir().unwrap(), Judge::start(None));
+    judge.left.store(u64::MAX, Ordering::SeqCst);
+    // No response is good enough to be imitated. The groups of both steps are started before the first.
+    let added = "[train]\nsteps = 3\nalgorithm = 'raft'\nadvantage.threshold = 1e9\nloss.policy = 'gpg'\n[schedule]\nmax_staleness = 1\n[log]\ntrajectories = true";
+    let config = judge.config(folder.path(), "failing", added);
+    let run_folder = folder.path().join("runs/failing");
+    let name = "trajectories/step-000002.jsonl";
+    *judge.obstacle.lock().unwrap() = Some((run_folder.clone(), name));
+    let obstacle = run_folder.join(name);
+    let error = run(&config, Start::New).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot write {}: ", obstacle.display())), "{error}");
+    assert_eq!(checkpoints(folder.path(), "failing"), ["step-000001"]);
+    let kept = Checkpoints::queue(&run_folder.join("checkpoints/step-000001")).unwrap();
+    let in_step = std::fs::read_to_string(run_folder.join("trajectories/step-000001.jsonl")).unwrap();
+    let draw = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        (line["step"].as_u64().unwrap() - 1) * 4 + line["group"].as_u64().unwrap()
+    };
+    let mut draws: Vec<u64> = in_step.lines().map(draw).chain(kept.iter().map(|group| group.draw)).collect();
+    draws.sort_unstable();
+    draws.dedup();
+    assert_eq!(draws, (0..8).collect::<Vec<u64>>());
+    assert_eq!(kept.len(), 4);
 }
