@@ -37,6 +37,9 @@ pub struct State {
     pub last_accuracy: Option<f64>,
     /// The best `val/accuracy` and its step.
     pub best: Option<(u64, f64)>,
+    /// Whether the run stopped before the end of the validation after the last step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_validation: bool,
     /// Outcomes in training by plugin and kind.
     pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
     /// Groups that were started.

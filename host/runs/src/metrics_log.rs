@@ -34,6 +34,26 @@ impl MetricsLog {
             .map_err(RunError::io("write", &self.path))
     }
 
+    /// Adds `more` to the numbers of `step`, whose line is then the last. Lines that cannot be parsed are kept.
+    pub(crate) fn extend(&mut self, step: u64, more: &Metrics) -> Result<()> {
+        let read = || RunError::io("read", &self.path);
+        let mut file = BufReader::new(open_regular(&self.path).map_err(read())?);
+        let (mut kept, mut numbers, mut line) = (Vec::new(), Metrics::of_step(step), Vec::new());
+        while read_line(&mut file, &mut line).map_err(read())? > 0 {
+            match parse(&line) {
+                Ok((at, metrics)) if at == step as f64 => numbers = metrics,
+                _ => kept.extend_from_slice(&line),
+            }
+        }
+        numbers.extend(more.clone());
+        let write = || RunError::io("write", &self.path);
+        serde_json::to_writer(&mut kept, numbers.as_json()).map_err(|error| write()(error.into()))?;
+        kept.push(b'\n');
+        write_whole(&self.path, &kept).map_err(write())?;
+        self.file = append_to_lines(&self.path).map_err(write())?;
+        Ok(())
+    }
+
     /// Syncs the lines, so that they survive a power cut.
     pub(crate) fn sync(&self) -> Result<()> {
         disk::sync(&self.file, &self.path)
@@ -117,5 +137,22 @@ mod tests {
         let (steps, damaged) = read_metrics(run.path()).unwrap();
         assert_eq!(steps, [step(1), step(3)]);
         assert_eq!(damaged.iter().map(|line| line.line).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn the_numbers_of_a_step_can_be_extended() {
+        let run = tempfile::tempdir().unwrap();
+        let mut log = MetricsLog::open(run.path()).unwrap();
+        for step in [0, 1] {
+            log.write(&Metrics::of_step(step)).unwrap();
+        }
+        let mut more = Metrics::of_step(1);
+        more.set("val/accuracy", 0.5);
+        for _ in 0..2 {
+            log.extend(1, &more).unwrap();
+        }
+        log.write(&Metrics::of_step(2)).unwrap();
+        let text = std::fs::read_to_string(layout::metrics(run.path())).unwrap();
+        assert_eq!(text, "{\"step\":0}\n{\"step\":1,\"val/accuracy\":0.5}\n{\"step\":2}\n");
     }
 }

@@ -194,6 +194,16 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Adds further numbers of a step that was logged before, on rank 0.
+    pub fn log_more(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        let Some(shared) = &mut self.shared else { return Ok(()) };
+        shared.metrics.extend(step, metrics)?;
+        match &mut shared.events {
+            Some(events) => events.write(step, metrics).map_err(RunError::io("write events in", &self.path)),
+            None => Ok(()),
+        }
+    }
+
     /// Adds the numbers of a step, on rank 0.
     pub fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
         let Some(shared) = &mut self.shared else { return Ok(()) };

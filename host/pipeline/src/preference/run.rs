@@ -12,7 +12,7 @@ use crate::run::{
 };
 use gavel_config::{Config, ConfigError, Datasets};
 use gavel_policy::{Model, threads};
-use gavel_runs::{Checkpoints, Metrics};
+use gavel_runs::{Checkpoints, Metrics, State};
 use gavel_scoring::recording::{Grouping, KeptComponents};
 use gavel_text::TextModel;
 use gavel_torch::peers::Peers;
@@ -125,8 +125,14 @@ struct PairRun<'a, T: PairMethod> {
 }
 
 impl<T: PairMethod> PairRun<'_, T> {
-    /// Records the model before its first step; nothing to do in a run that was resumed.
+    /// Records the model before its first step. A run that was resumed repeats the validation in which it stopped.
     fn begin(&mut self) -> Result<()> {
+        let &State { step, lacks_validation, .. } = self.recorder.state();
+        if lacks_validation {
+            let mut metrics = Metrics::of_step(step);
+            self.validate(step, &mut metrics)?;
+            return self.recorder.log_validation(step, &metrics);
+        }
         if !self.recorder.is_new() {
             return Ok(());
         }
@@ -183,13 +189,16 @@ impl<T: PairMethod> PairRun<'_, T> {
             let number = |name: &str| statistics.get(name).unwrap_or(f64::NAN);
             tracing::info!("step {step}: loss {:.4}, accuracy {:.3}", number("loss"), number("accuracy"));
         }
-        self.recorder.end_step(step);
-        self.whole = self.trainer.steps();
         let learning = self.config.train.learning(self.pairs.train.rows.len());
-        let is_best = match step == learning.steps || step.is_multiple_of(learning.validate_every) {
-            true => self.validate(step, &mut metrics)?,
-            false => false,
-        };
+        let is_validated = step == learning.steps || step.is_multiple_of(learning.validate_every);
+        self.recorder.end_step(step, is_validated);
+        self.whole = self.trainer.steps();
+        let before = metrics.clone();
+        let validated = if is_validated { self.validate(step, &mut metrics) } else { Ok(false) };
+        if validated.is_err() {
+            self.recorder.log(step, &before)?;
+        }
+        let is_best = validated?;
         self.recorder.log(step, &metrics)?;
         Ok(step == learning.steps || self.recorder.is_checkpoint_due(is_best))
     }
@@ -197,6 +206,7 @@ impl<T: PairMethod> PairRun<'_, T> {
     /// Measures the held-out pairs. Returns whether their accuracy is the best so far.
     fn validate(&mut self, step: u64, metrics: &mut Metrics) -> Result<bool> {
         if self.pairs.held_out.is_empty() {
+            self.recorder.end_validation();
             return Ok(false);
         }
         let start = Instant::now();
@@ -207,6 +217,7 @@ impl<T: PairMethod> PairRun<'_, T> {
             stats.map_err(|error| PipelineError::of_step(step, error, self.model.device()))?;
         statistics.iter().for_each(|(name, value)| metrics.set(format!("val/{name}"), value));
         metrics.time("validate", start);
+        self.recorder.end_validation();
         let Some(accuracy) = statistics.get("accuracy") else { return Ok(false) };
         if self.ranks.is_first() {
             tracing::info!("step {step}: validation accuracy {accuracy:.3}");

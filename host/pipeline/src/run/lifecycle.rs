@@ -156,8 +156,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         state.draws.max(numbering.of_step(state.step + 1).start)
     }
 
-    /// Records the policy before its first step; nothing to do in a run that was resumed.
+    /// Records the policy before its first step. A run that was resumed repeats the validation in which it stopped.
     pub(crate) async fn begin(&mut self) -> Result<()> {
+        if self.recorder.state().lacks_validation {
+            return self.repeat_validation().await;
+        }
         if !self.recorder.is_new() {
             return Ok(());
         }
@@ -169,6 +172,15 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         self.recorder.log(0, &metrics)
     }
 
+    async fn repeat_validation(&mut self) -> Result<()> {
+        let step = self.recorder.state().step;
+        self.publish(step).await?;
+        let mut metrics = Metrics::of_step(step);
+        let (accuracy, ..) = self.validate_after(step, &mut metrics).await?;
+        self.note_validation(step, accuracy);
+        self.recorder.log_validation(step, &metrics)
+    }
+
     /// Whether the policy is validated after `step`.
     pub(crate) fn is_validated(&self, step: u64) -> bool {
         step == self.learning.steps || step.is_multiple_of(self.learning.validate_every)
@@ -177,31 +189,46 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     /// Ends a step: validates if it is time, and logs. The policy is now the one after `step` steps.
     pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
-        self.recorder.end_step(step);
+        let is_validated = self.is_validated(step);
+        self.recorder.end_step(step, is_validated);
         self.updater.note_whole();
         let (mut accuracy, mut validation_wait, mut validation_waits, mut is_best) = (None, 0.0, Vec::new(), false);
-        if self.is_validated(step) {
+        if is_validated {
             let before = metrics.clone();
-            let validated = self.validate(&mut metrics).await;
-            // Answers that no judge could score are no measure of the policy.
-            let validated = validated.and_then(|validated| match self.must_stop() {
-                Some(why) => Err(PipelineError::Stopped(format!(
-                    "validation after step {step}: {why}\nhint: once it answers, continue with --resume"
-                ))),
-                None => Ok(validated),
-            });
+            let validated = self.validate_after(step, &mut metrics).await;
             if validated.is_err() {
                 self.recorder.log(step, &before)?;
             }
             (accuracy, validation_wait, validation_waits) = validated?;
-            if let Some(accuracy) = accuracy {
-                self.report_accuracy(step, accuracy);
-                is_best = self.recorder.note_accuracy(accuracy);
-            }
+            is_best = self.note_validation(step, accuracy);
         }
         self.recorder.log(step, &metrics)?;
         let is_checkpoint_due = is_last || self.recorder.is_checkpoint_due(is_best);
         Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait, validation_waits })
+    }
+
+    /// As [`validate`](Self::validate), after a step.
+    async fn validate_after(
+        &mut self,
+        step: u64,
+        metrics: &mut Metrics,
+    ) -> Result<(Option<f64>, f64, Vec<PolicyWait>)> {
+        let validated = self.validate(metrics).await?;
+        // Answers that no judge could score are no measure of the policy.
+        match self.must_stop() {
+            Some(why) => Err(PipelineError::Stopped(format!(
+                "validation after step {step}: {why}\nhint: once it answers, continue with --resume"
+            ))),
+            None => Ok(validated),
+        }
+    }
+
+    /// Notes the accuracy after a step, if there is one. Returns whether it is the best so far.
+    fn note_validation(&mut self, step: u64, accuracy: Option<f64>) -> bool {
+        self.recorder.end_validation();
+        let Some(accuracy) = accuracy else { return false };
+        self.report_accuracy(step, accuracy);
+        self.recorder.note_accuracy(accuracy)
     }
 
     fn report_accuracy(&self, step: u64, accuracy: f64) {

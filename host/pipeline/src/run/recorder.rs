@@ -61,6 +61,11 @@ impl Recorder {
         Ok(self.folder.log(step, &metrics.stamped(SystemTime::now()))?)
     }
 
+    /// Adds the metrics of a validation to the line of its step, which was written when the run stopped.
+    pub(crate) fn log_validation(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        Ok(self.folder.log_more(step, metrics)?)
+    }
+
     /// Adds the samples that this rank drew of the groups that step `step` trained on or dropped.
     pub(crate) fn keep_samples(
         &mut self,
@@ -143,9 +148,16 @@ impl Recorder {
         }
     }
 
-    /// Notes that step `step` is done.
-    pub(crate) fn end_step(&mut self, step: u64) {
+    /// Notes that step `step` is done, and whether a validation follows it.
+    pub(crate) fn end_step(&mut self, step: u64, is_validated: bool) {
         self.state.step = step;
+        self.state.lacks_validation = is_validated;
+        self.whole = self.state.clone();
+    }
+
+    /// Notes that the validation after the last step is done.
+    pub(crate) fn end_validation(&mut self) {
+        self.state.lacks_validation = false;
         self.whole = self.state.clone();
     }
 

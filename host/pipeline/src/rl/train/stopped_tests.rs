@@ -2,7 +2,7 @@
 
 use super::tests::config;
 use super::*;
-use gavel_runs::Checkpoints;
+use gavel_runs::{Checkpoints, read_metrics};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -145,6 +145,50 @@ fn weights_in_the_middle_of_a_step_are_not_kept() {
     let text = "[train]\nlearning_rate = 1e38\nmini_batch_prompts = 4";
     run(&config(folder.path(), "one", text), Start::New).unwrap_err();
     assert_eq!(checkpoints(folder.path(), "one"), ["step-000001"]);
+}
+
+#[test]
+fn a_validation_that_was_not_finished_is_repeated() {
+    let (folder, judge) = (tempfile::tempdir().unwrap(), Judge::start(None));
+    let rows = folder.path().join("held-out.jsonl");
+    std::fs::write(&rows, "{\"prompt\": \"Say a\"}\n{\"prompt\": \"Say b\"}\n").unwrap();
+    let added =
+        format!("[data]\nvalidation = {rows:?}\n[train]\nsteps = 2\nvalidate_every = 1\n[log]\ntrajectories = true");
+    let config = |name: &str| judge.config(folder.path(), name, &added);
+    judge.left.store(u64::MAX, Ordering::SeqCst);
+    let whole = run(&config("whole"), Start::New).unwrap();
+    let asked = |judge: &Judge| u64::MAX - judge.left.load(Ordering::SeqCst);
+    let of_whole = asked(&judge);
+    let (stopped, run_folder) = (config("stopped"), folder.path().join("runs/stopped"));
+    let name = "validation/trajectories/step-000001.jsonl";
+    *judge.obstacle.lock().unwrap() = Some((run_folder.clone(), name));
+    let obstacle = run_folder.join(name);
+    let says = format!("cannot write {}: ", obstacle.display());
+    let error = run(&stopped, Start::New).unwrap_err().to_string();
+    assert!(error.starts_with(&says), "{error}");
+    assert_eq!(checkpoints(folder.path(), "stopped"), ["step-000001"]);
+    let metrics = |name: &str| {
+        let (steps, damaged) = read_metrics(&folder.path().join("runs").join(name)).unwrap();
+        assert_eq!(damaged, []);
+        let of_policy = |name: &str| name == "step" || name == "loss" || name.starts_with("val/reward/");
+        let of_policy = |(name, value): (&String, &serde_json::Value)| {
+            (of_policy(name) && !name.contains("/latency_")).then(|| (name.clone(), value.clone()))
+        };
+        steps.iter().map(|step| step.as_json().iter().filter_map(of_policy).collect()).collect::<Vec<Vec<_>>>()
+    };
+    // Again it does not end.
+    let again = run(&stopped, RESUME).unwrap_err().to_string();
+    assert!(again.starts_with(&says), "{again}");
+    assert_eq!(metrics("stopped")[1], metrics("whole")[1][..2]);
+    std::fs::remove_dir(&obstacle).unwrap();
+    judge.left.store(u64::MAX, Ordering::SeqCst);
+    let resumed = run(&stopped, RESUME).unwrap();
+    let expected = metrics("whole");
+    assert!(expected.len() == 3 && expected[1].len() > 2, "{expected:?}");
+    assert_eq!(metrics("stopped"), expected);
+    assert!(weights(&resumed) == weights(&whole));
+    // It is repeated once: only the validation before the first step and this step are missing.
+    assert_eq!(asked(&judge), of_whole - 2 - OF_STEP);
 }
 
 #[test]
