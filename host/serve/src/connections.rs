@@ -96,7 +96,9 @@ async fn answer(stream: TcpStream, place: Place, http: http1::Builder, router: R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::Extension;
     use axum::routing::get;
+    use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -150,6 +152,22 @@ mod tests {
         for closed in &mut idle[..2] {
             assert_eq!(closed.read(&mut [0]).await.unwrap(), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_has_its_client() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_here = |Extension(client): Extension<Client>| async move {
+            (client == Client::at(Ipv4Addr::LOCALHOST.into())).to_string()
+        };
+        let router = Router::new().route("/", get(is_here));
+        tokio::spawn(serve_within(listener, router, Limits { head: HEAD, read: READ, connections: 1 }));
+        let mut asking = TcpStream::connect(address).await.unwrap();
+        asking.write_all(HELLO).await.unwrap();
+        let mut text = String::new();
+        asking.read_to_string(&mut text).await.unwrap();
+        assert!(text.ends_with("\r\n\r\ntrue"), "{text}");
     }
 
     /// Sends when it is dropped.
