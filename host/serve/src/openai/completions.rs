@@ -30,6 +30,16 @@ pub(super) struct CompletionRequest {
     pub(super) settings: Settings,
 }
 
+/// The most values of a body: twice as many as of others, since none becomes a variable of a chat template. So 1,024
+/// prompts of 4,000 tokens fit.
+const VALUES: usize = 4 << 20;
+
+/// The most tokens of prompts whose log-probabilities are in one answer, each prompt's once. Each takes some 700 bytes in
+/// memory.
+const MOST_PROMPT_LOGPROBS: usize = 1 << 20;
+/// The same, where each prompt's are repeated for several responses: a short request could ask for that.
+const MOST_REPEATED_LOGPROBS: usize = 1 << 19;
+
 /// Texts or token ids, one prompt or several.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "`prompt` must be a text, token ids, or a list of either")]
@@ -79,7 +89,7 @@ impl CompletionRequest {
         let settings = self.settings;
         server.check_model(settings.model.as_deref())?;
         settings.check()?;
-        settings.choices(self.prompt.count())?;
+        let choices = settings.choices(self.prompt.count())?;
         if self.echo == Some(true) {
             return Err(ApiError::field("echo", "`echo` is not supported: the client has the prompt"));
         }
@@ -101,16 +111,31 @@ impl CompletionRequest {
         let (engine, whole) = (&server.engine, self.add_special_tokens != Some(false));
         let check = |tokens| server.check_room(tokens, &settings);
         let prompts = self.prompt.encode(&engine.text().tokenizer, whole, engine.room(0), check)?;
-        match prompts.is_empty() {
-            true => Err(ApiError::field("prompt", "`prompt` is empty")),
-            false => Ok((settings, prompts)),
+        if prompts.is_empty() {
+            return Err(ApiError::field("prompt", "`prompt` is empty"));
         }
+        if self.prompt_logprobs.is_some() {
+            check_prompt_logprobs(prompts.iter().map(Vec::len).sum(), choices)?;
+        }
+        Ok((settings, prompts))
     }
+}
+
+/// Refuses an answer that would have the log-probabilities of too many tokens of prompts. Each response to a prompt has
+/// all of the prompt's.
+pub(super) fn check_prompt_logprobs(tokens: usize, choices: usize) -> Result<(), ApiError> {
+    let most = if choices == 1 { MOST_PROMPT_LOGPROBS } else { MOST_REPEATED_LOGPROBS };
+    let all = tokens * choices;
+    if all <= most {
+        return Ok(());
+    }
+    let what = format!("the answer would have `prompt_logprobs` of {all} tokens; at most {most} are allowed");
+    Err(ApiError::field("prompt_logprobs", format!("{what}\nhint: send fewer prompts at once")))
 }
 
 pub(super) async fn answer(
     State(server): State<Server>,
-    Body(asked, size): Body<CompletionRequest>,
+    Body(asked, size): Body<CompletionRequest, VALUES>,
 ) -> Result<Response, ApiError> {
     let (logprobs, has_of_prompts) = (asked.logprobs, asked.prompt_logprobs.is_some());
     let of_prompts = server.clone();
@@ -130,16 +155,18 @@ pub(super) async fn answer(
         let include_usage = settings.include_usage();
         return Ok(streamed(server, base, completions, prompt_tokens, logprobs.is_some(), include_usage));
     }
-    let (mut choices, mut drawn, count) = (Vec::new(), 0, completions.len());
+    let (mut choices, mut drawn) = (Vec::new(), 0);
+    let of_each = completions.len() / of_prompts.len().max(1);
     for (index, completion) in completions.into_iter().enumerate() {
         let ended = completion.whole().await?;
         drawn += ended.count;
         let logprobs = logprobs.map(|_| of_text(tokenizer, &ended.tokens, 0));
         let mut choice = json!({"index": index, "text": ended.text, "logprobs": logprobs,
                                 "finish_reason": ended.finish_reason.as_str()});
-        // The responses to one prompt follow each other.
-        if let Some(of_prompt) = of_prompts.get(index * of_prompts.len() / count) {
-            choice["prompt_logprobs"] = of_prompt.clone();
+        // The responses to one prompt follow each other, and only the last needs no copy.
+        if let Some(of_prompt) = of_prompts.get_mut(index / of_each) {
+            let is_last = (index + 1).is_multiple_of(of_each);
+            choice["prompt_logprobs"] = if is_last { of_prompt.take() } else { of_prompt.clone() };
         }
         choices.push(choice);
     }

@@ -1,7 +1,7 @@
 //! Requests that would cost much are refused before the model does anything for them, and the responses to one share
 //! what they have in common.
 
-use super::completions::CompletionRequest;
+use super::completions::{CompletionRequest, check_prompt_logprobs};
 use super::server::Server;
 use super::{Metrics, router};
 use axum::Router;
@@ -19,8 +19,12 @@ use tokio::time::timeout;
 
 /// A model of 64 positions, whose longest token has 12 bytes.
 fn engine() -> AsyncEngine {
+    engine_of(64)
+}
+
+fn engine_of(positions: usize) -> AsyncEngine {
     let sizes = json!({"vocab_size": 259, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
-                       "num_attention_heads": 2, "max_position_embeddings": 64});
+                       "num_attention_heads": 2, "max_position_embeddings": positions});
     let model = Model::random(serde_json::from_value(sizes).unwrap(), 3, Device::Cpu).unwrap();
     AsyncEngine::start(model, TextModel::byte_level(), EngineConfig::default(), Arc::new(())).unwrap()
 }
@@ -82,6 +86,51 @@ async fn what_cannot_be_answered_is_refused_while_the_device_does_something_else
     }
     release.send(()).unwrap();
     held.join().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn log_probabilities_of_prompts_are_counted_once_for_each_response() {
+    let router = router(engine_of(130), Arc::new(Metrics::default()), "a");
+    let asked = json!({"prompt": vec![vec![3; 129]; 32], "n": 128, "prompt_logprobs": 0, "max_tokens": 0});
+    let (status, answer) = post(&router, "/v1/completions", asked).await;
+    let says = "the answer would have `prompt_logprobs` of 528384 tokens; at most 524288 are allowed\n\
+                hint: send fewer prompts at once";
+    assert_eq!((status, &answer["error"]["message"]), (400, &says.into()));
+    // Without repetition, twice as many.
+    for (tokens, choices, most) in [
+        (256 * 4096, 1, None),
+        (256 * 4096 + 1, 1, Some(1_048_576)),
+        (1 << 18, 2, None),
+        ((1 << 18) + 1, 2, Some(524_288)),
+        (32 * 250, 128, Some(524_288)),
+    ] {
+        let refused = check_prompt_logprobs(tokens, choices).map_err(|error| error.body()["error"]["message"].clone());
+        let says = most.map(|most| {
+            format!(
+                "the answer would have `prompt_logprobs` of {} tokens; at most {most} are allowed\n\
+                 hint: send fewer prompts at once",
+                tokens * choices
+            )
+        });
+        assert_eq!(refused.err(), says.map(Value::from), "{tokens} {choices}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_batch_of_token_ids_is_read_and_other_large_lists_are_not() {
+    let router = router(engine(), Arc::new(Metrics::default()), "a");
+    let zeros = |count: usize| vec![0; count];
+    let values = |most: usize| format!("the body has more than {most} values\nhint: send fewer prompts at once");
+    let no_room = "the prompt has 2048 tokens, and there is room for 64 with the response".to_owned();
+    for (path, body, says) in [
+        ("/v1/completions", json!({"prompt": vec![zeros(2048); 1024], "max_tokens": 1}), no_room),
+        ("/v1/completions", json!({"prompt": "a", "tools": zeros(4 << 20)}), values(4 << 20)),
+        ("/v1/chat/completions", json!({"messages": [], "tools": zeros(2 << 20)}), values(2 << 20)),
+    ] {
+        let (status, answer) = post(&router, path, body).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.starts_with(&says), "no {says:?} in {message}");
+    }
 }
 
 #[test]
