@@ -1,6 +1,6 @@
 //! The key of a server, which nothing that the server answers may show.
 
-use crate::secret::without_secret;
+use crate::secret::{without_cut_secret, without_secret};
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use std::env::VarError;
 
@@ -34,6 +34,11 @@ impl Key {
     pub fn remove_from(&self, answer: Vec<u8>) -> Vec<u8> {
         without_secret(answer, self.value.as_bytes(), &format!("${}", self.variable))
     }
+
+    /// The same for the beginning of an answer, which may end within the key.
+    pub fn remove_from_beginning(&self, answer: Vec<u8>) -> Vec<u8> {
+        without_cut_secret(answer, self.value.as_bytes(), &format!("${}", self.variable))
+    }
 }
 
 #[cfg(test)]
@@ -50,5 +55,6 @@ mod tests {
         assert_eq!(shown("sk-s3cret", answer), expected);
         assert_eq!(shown("none", "none of it"), "none of it");
         assert_eq!(shown("sk-s3cret", "sk-s3cre"), "sk-s3cre");
+        assert_eq!(key("sk-s3cret").remove_from_beginning(b"for sk-s3cre".to_vec()), b"for $JUDGE_KEY");
     }
 }

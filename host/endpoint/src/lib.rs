@@ -25,6 +25,6 @@ pub use limiter::{Asker, Limiter, LimiterError, LimiterTable, Turn, Waits, group
 pub use on_endpoint_down::OnEndpointDown;
 pub use reported::{Reported, retry_after};
 pub use retry::may_help;
-pub use secret::without_secret;
+pub use secret::{names_a_key, without_secret};
 pub use servers::{ChosenServer, Down, Servers};
 pub use tls::{NoRootCertificates, tls_client_config, trusting};

@@ -1,12 +1,9 @@
 //! `env`: environment variables that a plugin sees.
 
 use super::error::GrantError;
+use gavel_endpoint::without_secret;
 use std::env::VarError;
 use wasmtime_wasi::WasiCtxBuilder;
-
-/// A shorter value is not a secret, and its removal would only make a text
-/// unreadable.
-const SECRET_BYTES: usize = 6;
 
 /// The granted variables with their values, read when the plugin was loaded.
 /// It has no `Debug`, so that no value is ever printed.
@@ -43,15 +40,17 @@ impl Environment {
         self.0.iter().cloned()
     }
 
-    /// Replaces the value of a variable by its name.
+    /// Replaces the value of a variable by its name, however it is written: see [`without_secret`].
     pub fn redact(&self, text: String) -> String {
-        let mut secrets: Vec<_> = self.0.iter().filter(|(_, value)| value.len() >= SECRET_BYTES).collect();
+        // A header has a value without the spaces around it.
+        let mut secrets: Vec<_> = self.0.iter().map(|(name, value)| (name, value.trim())).collect();
         // A value may begin with another one.
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        secrets.into_iter().fold(text, |text, (name, value)| match text.contains(value.as_str()) {
-            true => text.replace(value.as_str(), &format!("${name}")),
-            false => text,
-        })
+        let clean = secrets
+            .into_iter()
+            .fold(text.into_bytes(), |text, (name, value)| without_secret(text, value.as_bytes(), &format!("${name}")));
+        // Whole characters were replaced.
+        String::from_utf8(clean).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 }
 
@@ -70,6 +69,9 @@ mod tests {
     fn a_value_is_shown_to_nobody_but_the_plugin() {
         let env = Environment(vec![("KEY".into(), "s3cret-token".into()), ("MODE".into(), "a".into())]);
         assert_eq!(env.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
+        assert_eq!(env.redact(r"é s3cret\u002dtoken, czNjcmV0LXRva2Vu, a".into()), "é $KEY, $KEY, a");
+        let spaced = Environment(vec![("KEY".into(), " s3cret-token\n".into())]);
+        assert_eq!(spaced.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
         let nested = [("A", "s3cret"), ("B", "s3cret-and-more")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(Environment(nested.to_vec()).redact("s3cret-and-more s3cret".into()), "$B $A");
     }

@@ -36,6 +36,8 @@ impl Granted {
         let http_limit = grants.limit.as_deref().map(|name| HttpLimit::find(name, outside)).transpose()?;
         let pool = grants.servers.as_ref().map(|table| ServerPool::open(table, outside)).transpose()?;
         let http = HttpAccess::open(http::parse_all(&grants.http)?, outside.http.get().cloned())?;
+        let env = Environment::read(&grants.env)?;
+        let http = http.with_variables(env.values().collect());
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,
             http: Arc::new(http.paced(http_limit, pool)),
@@ -46,7 +48,7 @@ impl Granted {
                 &outside.reward_models,
             )?),
             exec: Arc::new(ExecAccess::open(&grants.exec, &outside.programs)?),
-            env: Environment::read(&grants.env)?,
+            env,
             clock: grants.clock,
             random: grants.random,
         }))

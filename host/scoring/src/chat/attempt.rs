@@ -109,7 +109,8 @@ impl Sender {
             bytes.extend_from_slice(&chunk);
         }
         if let Some(key) = &self.key {
-            bytes = key.remove_from(bytes);
+            let is_cut = bytes.len() > most;
+            bytes = if is_cut { key.remove_from_beginning(bytes) } else { key.remove_from(bytes) };
         }
         if status.is_success() {
             if bytes.len() > BODY_BYTES {

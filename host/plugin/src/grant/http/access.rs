@@ -25,18 +25,25 @@ pub(crate) struct HttpAccess {
     pub(super) limit: Option<HttpLimit>,
     /// Servers that answer the same requests.
     pub(super) pool: Option<ServerPool>,
+    /// The environment variables that the plugin sees, with their values.
+    pub(super) variables: Vec<(String, String)>,
 }
 
 impl HttpAccess {
     pub(crate) fn open(rules: Vec<Rule>, responder: Option<Arc<dyn HttpResponder>>) -> Result<Self, GrantError> {
         let secure = responder.is_none() && rules.iter().any(|rule| rule.scheme == Scheme::Https);
         let tls = secure.then(tls_client_config).transpose()?.map(|config| Arc::new(config).into());
-        Ok(Self { rules, tls, responder, limit: None, pool: None })
+        Ok(Self { rules, tls, responder, limit: None, pool: None, variables: Vec::new() })
     }
 
     /// The same access, whose requests wait for a limiter and go to one of several servers.
     pub(crate) fn paced(self, limit: Option<HttpLimit>, pool: Option<ServerPool>) -> Self {
         Self { limit, pool, ..self }
+    }
+
+    /// The same access of a plugin that sees these environment variables.
+    pub(crate) fn with_variables(self, variables: Vec<(String, String)>) -> Self {
+        Self { variables, ..self }
     }
 
     /// Whether the target may be asked at all.
@@ -66,7 +73,14 @@ impl HttpAccess {
 
     #[cfg(test)]
     pub(super) fn with_roots(rules: Vec<Rule>, roots: tokio_rustls::rustls::RootCertStore) -> Self {
-        Self { rules, tls: Some(Arc::new(trusting(roots).unwrap()).into()), responder: None, limit: None, pool: None }
+        Self {
+            rules,
+            tls: Some(Arc::new(trusting(roots).unwrap()).into()),
+            responder: None,
+            limit: None,
+            pool: None,
+            variables: Vec::new(),
+        }
     }
 }
 
@@ -76,7 +90,7 @@ mod tests {
 
     fn access(grants: &[&str]) -> HttpAccess {
         let rules = grants.iter().map(|grant| Rule::parse(grant).unwrap()).collect();
-        HttpAccess { rules, tls: None, responder: None, limit: None, pool: None }
+        HttpAccess { rules, tls: None, responder: None, limit: None, pool: None, variables: Vec::new() }
     }
 
     /// The addresses that a target which resolves to `addresses` would be connected to.

@@ -11,6 +11,7 @@ mod in_turn;
 mod limit;
 mod refusal;
 mod rule;
+mod secrets;
 mod send;
 mod servers;
 mod taped;

@@ -6,15 +6,15 @@ use super::access::HttpAccess;
 use super::charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
 use super::in_turn;
 use super::refusal::{Refusal, Refusals};
+use super::secrets::{SECRET_HEADERS, Secrets};
 use super::send::Failure;
 use super::target::Target;
 use crate::budget::NoMemory;
 use crate::outside::{CallMeter, Held};
 use crate::tape::{CallTape, RequestHash, TapeError};
 use bytes::Bytes;
-use gavel_endpoint::without_secret;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderName, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -22,10 +22,6 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 /// The most bytes of a body on a tape. The body is held in memory, which is charged to the call.
 const BODY_BYTES: usize = 64 << 20;
-/// Headers with keys. Keys change, and must not be on a tape. Two requests that
-/// differ only here are the same.
-const SECRET_HEADERS: [&str; 7] =
-    ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-goog-api-key"];
 
 /// The result of an exchange; a response's body follows it.
 #[derive(Serialize, Deserialize)]
@@ -73,7 +69,7 @@ pub(super) async fn exchange(
         NotCollected::TooLarge | NotCollected::Broken(_) => Error::HttpRequestBodySize(Some(BODY_BYTES as u64)),
     })?;
     let name = format!("{} {}", head.method, without_query(&head.uri));
-    let (hash, secrets) = (hash(&head, &sent), secrets(&head.headers));
+    let (hash, secrets) = (hash(&head, &sent), Secrets::of(&head, &access.variables));
     let mut held = meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
     let mut replayed = true;
     let live = async {
@@ -144,32 +140,13 @@ fn hash(head: &http::request::Parts, body: &[u8]) -> RequestHash {
     hash
 }
 
-/// The keys in the headers of a request, each with the name of its header.
-fn secrets(headers: &HeaderMap) -> Vec<(&'static str, Vec<u8>)> {
-    let of_header = |name: &'static str| headers.get_all(name).iter().map(move |value| (name, value.as_bytes()));
-    let mut secrets = Vec::new();
-    for (name, value) in SECRET_HEADERS.into_iter().flat_map(of_header) {
-        let (separator, before) = if name == "cookie" { (b';', b'=') } else { (b',', b' ') };
-        for part in value.split(|byte| *byte == separator) {
-            let part = part.trim_ascii();
-            // The key after `Bearer ` or `session=`.
-            let start = part.iter().position(|byte| *byte == before).map_or(0, |at| at + 1);
-            secrets.push((name, part[start..].to_vec()));
-        }
-    }
-    secrets
-}
-
 /// Waits for the whole response, in its form on the tape: a line of JSON, then the body. A server that repeats a key is
 /// answered for without it.
 async fn receive(
     sent: Result<(Response<WasiBody>, Connection), Failure>,
-    secrets: &[(&'static str, Vec<u8>)],
+    secrets: &Secrets,
     held: &mut Held,
 ) -> Vec<u8> {
-    let clean = |bytes: Vec<u8>| {
-        secrets.iter().fold(bytes, |bytes, (name, secret)| without_secret(bytes, secret, &format!("${name}")))
-    };
     let (response, _connection) = match sent {
         Ok(sent) => sent,
         Err(Failure::Refused(Refusal::Address(_, address))) => return line(&Exchange::Refused(address)),
@@ -181,10 +158,11 @@ async fn receive(
     match collect(body, &mut whole, held).await {
         Ok(()) => {
             let length = whole.len();
-            let mut bytes = clean(whole);
+            let mut bytes = secrets.remove_from(whole);
             let is_kept = |name: &HeaderName| bytes.len() == length || *name != CONTENT_LENGTH;
-            let headers = head.headers.iter().filter(|(name, _)| is_kept(name));
-            let headers = headers.map(|(name, value)| (name.to_string(), clean(value.as_bytes().to_vec()))).collect();
+            let headers = head.headers.iter().filter(|(name, _)| is_kept(name) && !secrets.are_in_name(name));
+            let clean = |value: &HeaderValue| secrets.remove_from(value.as_bytes().to_vec());
+            let headers = headers.map(|(name, value)| (name.to_string(), clean(value))).collect();
             let head = line(&Exchange::Answered { status: head.status.as_u16(), headers });
             bytes.splice(0..0, head);
             bytes
@@ -265,29 +243,27 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_a_server_repeats_is_not_on_the_tape() {
-        let mut sent = HeaderMap::new();
-        for (name, value) in [
-            ("authorization", "Bearer sk-s3cret"),
-            ("cookie", "theme=dark; session=c00kie-s3cret"),
-            ("x-api-key", "none"),
-        ] {
-            sent.insert(name, value.parse().unwrap());
-        }
+        let sent = Request::builder()
+            .header("authorization", "Bearer sk-s3cret")
+            .header("cookie", "theme=dark; session=c00kie-s3cret")
+            .header("x-api-key", "none");
+        let secrets = Secrets::of(&sent.body(()).unwrap().into_parts().0, &[]);
         let body = r#"{"error": "no access with Bearer sk-s3cret or c00kie-s3cret, none of them"}"#;
         let answered = |body: &'static str| {
             let response = Response::builder().header("content-length", body.len()).header("x-asked-with", "sk-s3cret");
+            let response = response.header("x-sk-s3cret", "1");
             let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
             Ok((response.body(body).unwrap(), Box::new(async { Ok(()) }) as Connection))
         };
         let meter = CallMeter::alone();
         let mut held = meter.hold(0).unwrap();
-        let text = String::from_utf8(receive(answered(body), &secrets(&sent), &mut held).await).unwrap();
+        let text = String::from_utf8(receive(answered(body), &secrets, &mut held).await).unwrap();
         let (head, body) = text.split_once('\n').unwrap();
         assert_eq!(body, r#"{"error": "no access with Bearer $authorization or $cookie, none of them"}"#);
         let Exchange::Answered { headers, .. } = serde_json::from_str(head).unwrap() else { panic!("{head}") };
         // The length of the body is another one now.
         assert_eq!(headers, [("x-asked-with".to_owned(), b"$authorization".to_vec())]);
-        let text = receive(answered("hello"), &secrets(&sent), &mut held).await;
+        let text = receive(answered("hello"), &secrets, &mut held).await;
         assert!(text.ends_with(b"\nhello") && String::from_utf8(text).unwrap().contains("content-length"));
     }
 }
