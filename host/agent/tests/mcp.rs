@@ -348,6 +348,21 @@ fn an_answer_that_never_comes_costs_its_call_alone() {
 }
 
 #[test]
+fn a_key_that_a_server_repeats_is_in_no_prompt_and_no_error() {
+    // SAFETY: no other test reads or writes this variable.
+    unsafe { std::env::set_var("GAVEL_TEST_MCP_REPEATED", "a-key-of-tests-0453\n") };
+    let spec = |served: &Served| McpSpec { api_key_env: Some("GAVEL_TEST_MCP_REPEATED".into()), ..served.spec() };
+    let served = Served::hostile("key-in-list", &[]);
+    let sandbox = sandbox();
+    let set = sandbox.handle().block_on(ToolSet::load(&sandbox, vec![spec(&served).into()])).unwrap();
+    let shown = json!(set.definitions()).to_string();
+    assert!(shown.contains("Adds for Bearer $GAVEL_TEST_MCP_REPEATED."), "{shown}");
+    assert!(shown.contains("As Bearer $GAVEL_TEST_MCP_REPEATED likes.") && !shown.contains("0453"), "{shown}");
+    let error = refused(spec(&Served::hostile("key-in-error", &[])));
+    assert!(error.contains("no list for Bearer $GAVEL_TEST_MCP_REPEATED"), "{error}");
+}
+
+#[test]
 fn a_key_is_not_carried_where_a_server_redirects() {
     // SAFETY: no other test reads or writes this variable.
     unsafe { std::env::set_var("GAVEL_TEST_MCP_REDIRECTED", "a-key-of-tests-0452") };

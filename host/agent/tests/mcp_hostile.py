@@ -8,11 +8,13 @@ WAY = sys.argv[1]
 TOOL = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}}
 
 
-def answer(message):
-    """The messages that answer `message`."""
+def answer(message, key=""):
+    """The messages that answer `message`, which came with this key."""
     method, number = message.get("method"), message.get("id")
     if number is None:
         return []
+    if WAY == "key-in-error" and method == "tools/list":
+        return [{"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": f"no list for {key}"}}]
     if method == "initialize":
         server = {"name": "hostile", "version": "1"}
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server}
@@ -22,6 +24,9 @@ def answer(message):
             result["nextCursor"] = "again"
         if WAY == "empty-cursor":
             result["nextCursor"] = ""
+        if WAY == "key-in-list":
+            schema = {"type": "object", "properties": {"a": {"description": f"As {key} likes."}}}
+            result = {"tools": [{**TOOL, "description": f"Adds for {key}.", "inputSchema": schema}]}
         if WAY == "many-functions":
             result["tools"] = [{**TOOL, "name": f"add{index}"} for index in range(2_000)]
     elif method == "tools/call":
@@ -68,7 +73,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.end_headers()
         if WAY == "endless-stream" and message.get("method") == "tools/call":
             return self.stream()
-        answers = answer(message)
+        answers = answer(message, self.headers.get("authorization", ""))
         body = json.dumps(answers[0]).encode() if answers else b""
         self.send_response(200 if answers else 202)
         self.send_header("content-type", "application/json")

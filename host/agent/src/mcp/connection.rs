@@ -46,8 +46,12 @@ impl Connection {
         let tool = || spec.name.clone();
         let failed = |error: ClientInitializeError, process: Option<&Process>| {
             let said = process.map(Process::last_words).filter(|said| !said.is_empty());
-            let said = said.map(|said| format!("; it wrote: {}", env.redact(said))).unwrap_or_default();
-            McpError::Connect { tool: tool(), server: spec.source.to_string(), what: reason(&error) + &said }
+            let said = said.map(|said| format!("; it wrote: {said}")).unwrap_or_default();
+            McpError::Connect {
+                tool: tool(),
+                server: spec.source.to_string(),
+                what: env.redact(reason(&error) + &said),
+            }
         };
         match &spec.source {
             McpSource::Program(command) => {

@@ -73,7 +73,8 @@ impl McpServer {
         let described = async {
             let connection = Connection::open(&spec, &env).await?;
             let functions = listed(&connection).await.map_err(|what| {
-                let (server, what) = (spec.source.to_string(), format!("it does not list its functions: {what}"));
+                let what = env.redact(format!("it does not list its functions: {what}"));
+                let server = spec.source.to_string();
                 McpError::Connect { tool: tool(), server, what }
             })?;
             Ok((connection, functions))
@@ -84,7 +85,8 @@ impl McpServer {
         let repeatable = repeatable.map(|function| function.name.clone().into_owned()).collect();
         let described = described.into_iter().map(|function| {
             let schema = serde_json::Value::Object((*function.input_schema).clone()).to_string();
-            (function.name.into_owned(), function.description.unwrap_or_default().into_owned(), schema)
+            let description = function.description.unwrap_or_default().into_owned();
+            (function.name.into_owned(), env.redact(description), env.redact(schema))
         });
         let functions = ToolFunction::all(described).map_err(|what| McpError::Function { tool: tool(), what })?;
         if functions.is_empty() {
@@ -205,8 +207,9 @@ impl McpServer {
     /// Reports a connection that ended during a call.
     fn report(&self, connection: &Connection, what: &str) {
         let said = Some(connection.last_words()).filter(|said| !said.is_empty());
-        let said = said.map(|said| format!("; it wrote: {}", self.env.redact(said))).unwrap_or_default();
-        tracing::warn!("tool `{}`: {}", self.spec.name, gavel_data::Shown(&format!("{what}{said}")));
+        let said = said.map(|said| format!("; it wrote: {said}")).unwrap_or_default();
+        let what = self.env.redact(format!("{what}{said}"));
+        tracing::warn!("tool `{}`: {}", self.spec.name, gavel_data::Shown(&what));
     }
 }
 
