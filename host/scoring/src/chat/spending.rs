@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The most that a million tokens may cost: the cost of any number of tokens is finite.
+const MOST: f64 = 1e9;
+
 /// `price` of `[chat.NAME]`, for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,10 +26,10 @@ pub(crate) struct Spending(Mutex<BTreeMap<String, Spent>>);
 impl Price {
     /// Checks the values.
     pub(super) fn check(&self) -> Result<(), String> {
-        let is_price = |price: f64| price.is_finite() && price >= 0.0;
+        let is_price = |price: f64| (0.0..=MOST).contains(&price);
         match is_price(self.prompt) && is_price(self.completion) {
             true => Ok(()),
-            false => Err("price: prompt and completion must be numbers of at least 0, for a million tokens".into()),
+            false => Err("price: prompt and completion must be numbers from 0 to 1e9, for a million tokens".into()),
         }
     }
 
@@ -67,5 +70,11 @@ mod tests {
         assert_eq!(spending.take(), [("a".to_owned(), a), ("b".to_owned(), Spent { tokens: 7, money: 0.0 })].into());
         assert!(spending.take().is_empty());
         assert!(Price { prompt: -1.0, completion: 0.0 }.check().is_err() && price.check().is_ok());
+        // The most that a server may report.
+        let (all, dearest) = (f64::from(u32::MAX), Price { prompt: 1e9, completion: 1e9 });
+        assert!(dearest.check().is_ok() && dearest.of(&cost(all, all)).is_finite());
+        for wrong in [f64::NAN, f64::INFINITY, 1e308] {
+            assert!(Price { prompt: 0.0, completion: wrong }.check().is_err(), "{wrong}");
+        }
     }
 }
