@@ -100,6 +100,10 @@ impl<'r> Compiler<'r> {
             Value::Object(map) => map,
             _ => return Err(SchemaError::NotASchema(format!("{} is not an object or a boolean", place.schema))),
         };
+        // The crate panics at it.
+        if place.draft == Draft::Unknown {
+            return Err(SchemaError::NotASchema("`$schema` names no draft of JSON Schema".to_owned()));
+        }
         let mut keywords = Vec::new();
         // Up to draft 7, `$ref` stands alone.
         if place.draft >= Draft::Draft201909 || !map.contains_key("$ref") {

@@ -233,4 +233,9 @@ fn what_is_no_schema_is_refused_as_by_the_crate() {
         let plain = jsonschema::validator_for(&schema).err().map(|error| format!("is not a JSON Schema: {error}"));
         assert_eq!(check(&schema, &json!({})).err(), plain, "{schema}");
     }
+    // The crate panics at these.
+    let unknown = Err("is not a JSON Schema: `$schema` names no draft of JSON Schema".to_owned());
+    assert_eq!(check(&json!({"$schema": "", "type": "object"}), &json!({})), unknown);
+    let embedded = json!({"$id": "https://example.com/", "$schema": "#", "type": "object"});
+    assert_eq!(check(&json!({"properties": {"a": embedded}}), &json!({})), unknown);
 }
