@@ -8,7 +8,7 @@ use super::room::Room;
 use jsonschema::Draft;
 use referencing::Resolver;
 use serde_json::{Map, Value};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 type Compiled<T> = Result<T, SchemaError>;
@@ -63,7 +63,7 @@ impl<'r> Compiler<'r> {
 
     /// The number of a schema.
     fn id(&mut self, place: Place<'r>) -> Compiled<NodeId> {
-        let identity = (std::ptr::from_ref(place.schema) as usize, place.draft, self.scope(&place.resolver));
+        let identity = (std::ptr::from_ref(place.schema) as usize, place.draft, self.scope(&place.resolver)?);
         let next = self.ids.len();
         if let Some(id) = self.ids.get(&identity) {
             return Ok(*id);
@@ -78,20 +78,18 @@ impl<'r> Compiler<'r> {
     }
 
     /// The number of a dynamic scope: the resources that a dynamic reference looks in, each once.
-    fn scope(&mut self, resolver: &Resolver<'r>) -> usize {
+    fn scope(&mut self, resolver: &Resolver<'r>) -> Compiled<usize> {
         let (base, scope) = (resolver.base_uri(), resolver.dynamic_scope());
         let mut outer: Vec<&str> = scope.iter().map(|uri| uri.as_str()).collect();
         outer.reverse();
         outer.push(base.as_str());
-        let mut known = Vec::<&str>::new();
-        for uri in outer {
-            if !known.contains(&uri) {
-                known.push(uri);
-            }
-        }
-        let text = format!("{} {base}", known.join(" "));
+        // A chain of resources makes a scope of all of them for each schema that it leads to.
+        self.room.take_scope(outer.iter().map(|uri| uri.len()).sum())?;
+        let mut known = HashSet::new();
+        outer.retain(|uri| known.insert(*uri));
+        let text = format!("{} {base}", outer.join(" "));
         let next = self.scopes.len();
-        *self.scopes.entry(text).or_insert(next)
+        Ok(*self.scopes.entry(text).or_insert(next))
     }
 
     fn node(&mut self, id: NodeId, place: &Place<'r>) -> Compiled<Node> {

@@ -8,17 +8,20 @@ const BYTES: usize = 8 << 20;
 const SUBSCHEMAS: usize = 50_000;
 /// The most bytes of their patterns, compiled.
 const PATTERN_BYTES: usize = 32 << 20;
+/// The most bytes of the identifiers in the dynamic scopes of these schemas.
+const SCOPE_BYTES: usize = 32 << 20;
 
 /// What further schemas of a tool may take.
 pub(crate) struct Room {
     bytes: usize,
     subschemas: usize,
     pattern_bytes: usize,
+    scope_bytes: usize,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        Self { bytes: BYTES, subschemas: SUBSCHEMAS, pattern_bytes: PATTERN_BYTES }
+        Self { bytes: BYTES, subschemas: SUBSCHEMAS, pattern_bytes: PATTERN_BYTES, scope_bytes: SCOPE_BYTES }
     }
 }
 
@@ -34,6 +37,11 @@ impl Room {
     pub(super) fn take_pattern(&mut self, bytes: usize) -> Result<(), SchemaError> {
         let what = "bytes of compiled patterns";
         take(&mut self.pattern_bytes, bytes, SchemaError::NoRoom { most: PATTERN_BYTES, what })
+    }
+
+    pub(super) fn take_scope(&mut self, bytes: usize) -> Result<(), SchemaError> {
+        let what = "bytes of identifiers in the scopes of their schemas";
+        take(&mut self.scope_bytes, bytes, SchemaError::NoRoom { most: SCOPE_BYTES, what })
     }
 }
 

@@ -114,6 +114,18 @@ fn the_schemas_of_a_tool_have_room_together() {
     assert_eq!(refused(json!({"description": "a".repeat(260_000)}), "8388608 bytes"), 32);
     assert_eq!(refused(json!({"allOf": vec![true; 9_000]}), "50000 schemas within them"), 5);
     assert_eq!(refused(json!({"pattern": "^.{1,3000}$"}), "33554432 bytes of compiled patterns"), 8);
+    // Each of its resources refers to the next, so that the last schemas are in the scope of all.
+    let resource = |number: usize, more: Value| {
+        let mut resource = json!({"$id": format!("r{number}")});
+        resource.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (number.to_string(), resource)
+    };
+    let resources = (0..400).map(|number| resource(number, json!({"$ref": format!("r{}", number + 1)})));
+    let properties: Map<String, Value> = (0..4_000).map(|number| (number.to_string(), json!(true))).collect();
+    let last = resource(400, json!({"properties": properties}));
+    let resources: Map<String, Value> = resources.chain([last]).collect();
+    let schema = json!({"$id": format!("https://{}/", "a".repeat(1000)), "$ref": "r0", "$defs": resources});
+    assert_eq!(refused(schema, "33554432 bytes of identifiers in the scopes of their schemas"), 0);
 }
 
 #[test]
