@@ -12,13 +12,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
-use std::time::Duration;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
 
 /// The hidden command with which a program compiles components in a child; its
 /// one argument is for [`compile_command`].
 pub const COMPILE_COMMAND: &str = "compile-component";
 
+/// How often the parent looks whether the child has ended. A compilation takes at least some 50 ms.
+const LOOK: Duration = Duration::from_millis(2);
 /// The exit status of a child that ran out of wall-clock time.
 const TIMED_OUT: u8 = 124;
 /// The exit status of a child that has reported why there is no code.
@@ -78,7 +80,23 @@ fn run(program: &Path, limits: &LoadLimits, order: Order<'_>) -> io::Result<(Exi
     // Ctrl-C is for the run, which may finish its step first.
     command.process_group(0);
     command.stdin(component).stdout(code.try_clone()?).stderr(error.try_clone()?);
-    Ok((command.status()?, code, error))
+    Ok((wait(command.spawn()?, limits.timeout)?, code, error))
+}
+
+/// Waits for a child, and kills it after `time`: a child that is stopped, as by SIGSTOP, does not end itself.
+fn wait(mut child: Child, time: Duration) -> io::Result<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if start.elapsed() > time {
+            child.kill()?;
+            child.wait()?;
+            return Ok(ExitStatus::from_raw(i32::from(TIMED_OUT) << 8));
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 fn reason(status: ExitStatus, told: &str) -> NotCompiled {
@@ -180,4 +198,17 @@ fn end_after(time: Duration) -> io::Result<()> {
             unsafe { libc::_exit(TIMED_OUT.into()) }
         })
         .map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_stopped_ends_when_its_time_does() {
+        let start = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let ended = wait(start("kill -STOP $$"), Duration::from_millis(1)).unwrap();
+        assert!(matches!(reason(ended, ""), NotCompiled::Exceeded(LoadBudget::Timeout)));
+        assert_eq!(wait(start("exit 7"), Duration::MAX).unwrap().code(), Some(7));
+    }
 }
