@@ -147,6 +147,61 @@ async fn a_pure_plugin_may_be_reused_and_no_other() {
     assert!(matches!(error, LoadError::NotPure { .. }), "{error}");
 }
 
+/// What each of `calls` calls of `stateful` gives, which declares itself pure and has these parameters.
+async fn calls_of_a_liar(calls: u64, value: Value, limits: Limits, grants: Grants) -> Vec<(String, u64)> {
+    let params = params(value).into_iter().chain([("pure".to_owned(), json!(true))]).collect();
+    let spec = PluginSpec { params, limits, grants, ..PluginSpec::new("liar", guest("stateful")) };
+    let spec = PluginSpec { reuse: NonZeroU32::new(64), ..spec };
+    let plugin = Plugin::load(&sandbox(), spec).await.unwrap();
+    let mut found = Vec::new();
+    for seed in 0..calls {
+        let evaluation = plugin.score(&sample(), seed).await;
+        let outcome = match evaluation.outcome {
+            Outcome::Scored(score) => format!("{} {}", score.value, score.note.unwrap_or_default()).trim().to_owned(),
+            Outcome::OutOfBudget { which, .. } => which.as_str().to_owned(),
+            Outcome::Fault { whose: Blame::Plugin, .. } => "fault".to_owned(),
+            other => panic!("{other:?}"),
+        };
+        found.push((outcome, evaluation.usage.peak_memory));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_declares_itself_pure_falsely_keeps_to_its_calls_and_limits() {
+    let numbers = |count: u32| (1..=count).map(|number| number.to_string()).collect::<Vec<_>>();
+    let outcomes = async |calls: u64, value: Value, limits: Limits| -> Vec<String> {
+        calls_of_a_liar(calls, value, limits, Grants::default()).await.into_iter().map(|(outcome, _)| outcome).collect()
+    };
+    let ending = |count: u32, end: &str| [numbers(count), vec![end.to_owned()], numbers(2)].concat();
+    let patient = Limits { deadline: Duration::from_secs(60), ..limits() };
+    assert_eq!(outcomes(66, json!({}), patient).await, [numbers(64), numbers(2)].concat());
+    assert_eq!(outcomes(65, json!({"traps_at": 63}), patient).await, ending(62, "fault"));
+    let short = Limits { cpu: Duration::from_millis(200), ..patient };
+    assert_eq!(outcomes(66, json!({"loops_at": 64}), short).await, ending(63, Budget::Cpu.as_str()));
+    // What an instance keeps is what its plugin kept, and ends with it.
+    let recalled = outcomes(66, json!({"recalls": true}), patient).await;
+    assert_eq!((&*recalled[0], &*recalled[1], &*recalled[64]), ("1", "2 Answer: 1 3", "1"));
+
+    // The memory of an instance is limited, however many calls it took to fill it.
+    let small = Limits { memory: 12 << 20, ..patient };
+    let grown = calls_of_a_liar(40, json!({"grows_by": 1 << 20}), small, Grants::default()).await;
+    let full = grown.iter().position(|(outcome, _)| outcome == Budget::Memory.as_str()).unwrap();
+    assert!((2..12).contains(&full) && grown.iter().all(|(_, peak)| *peak <= 12 << 20), "{grown:?}");
+    let again: Vec<_> = grown.iter().map(|(outcome, _)| outcome.clone()).collect();
+    let once = [numbers(full as u32), vec![Budget::Memory.as_str().to_owned()]].concat();
+    assert!(again.chunks(full + 1).all(|part| *part == once[..part.len()]), "{again:?}");
+}
+
+#[tokio::test]
+async fn an_instance_that_leaves_a_file_open_is_not_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "text").unwrap();
+    let grants = Grants { read: vec![format!("{}:/data", folder.path().display())], ..Grants::default() };
+    let found = calls_of_a_liar(4, json!({"leaves_open": "/data/file"}), limits(), grants).await;
+    assert!(found.iter().all(|(outcome, _)| outcome == "1"), "{found:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_instances_make_room_for_those_who_wait() {
     // Room for one instance of each at most.
