@@ -312,9 +312,11 @@ fn hostile(way: &str) -> McpSpec {
 
 #[test]
 fn a_list_of_functions_that_does_not_end_is_refused() {
-    for (way, says) in
-        [("endless-list", "their list has more than 50 pages"), ("many-functions", "it has more than 1000")]
-    {
+    for (way, says) in [
+        ("endless-list", "their list has more than 50 pages"),
+        ("many-functions", "it has more than 1000"),
+        ("long-pages", "their names, descriptions and schemas have more than 16777216 bytes"),
+    ] {
         let served = Served::hostile(way, &[]);
         for spec in [hostile(way), served.spec()] {
             let error = refused(spec);

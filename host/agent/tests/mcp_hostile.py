@@ -22,6 +22,8 @@ def answer(message, key=""):
         result = {"tools": [TOOL]}
         if WAY == "endless-list":
             result["nextCursor"] = "again"
+        if WAY == "long-pages":
+            result = {"tools": [{**TOOL, "description": "d" * (6 << 20)}], "nextCursor": "again"}
         if WAY == "empty-cursor":
             result["nextCursor"] = ""
         if WAY == "key-in-list":

@@ -22,6 +22,8 @@ use tokio::time::timeout;
 const MAX_FUNCTIONS: usize = 1000;
 /// The most pages of their list. A page may have 16 MB.
 const MAX_PAGES: usize = 50;
+/// The most bytes of their names, descriptions and schemas in all.
+const MAX_LIST_BYTES: usize = 16 << 20;
 /// The pause before a call is asked again for the second time; it doubles with each further time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// After so many, the pauses grow no longer.
@@ -81,13 +83,11 @@ impl McpServer {
         };
         let slow = |_| McpError::Slow { tool: tool(), server: spec.source.to_string(), limit: spec.timeout };
         let (connection, described) = timeout(spec.timeout, described).await.map_err(slow)??;
-        let repeatable = described.iter().filter(|function| may_be_repeated(function));
-        let repeatable = repeatable.map(|function| function.name.clone().into_owned()).collect();
-        let described = described.into_iter().map(|function| {
-            let schema = serde_json::Value::Object((*function.input_schema).clone()).to_string();
-            let description = function.description.unwrap_or_default().into_owned();
-            (function.name.into_owned(), env.redact(description), env.redact(schema))
-        });
+        let repeatable = described.iter().filter(|function| function.may_be_repeated);
+        let repeatable = repeatable.map(|function| function.name.clone()).collect();
+        let described = described
+            .into_iter()
+            .map(|Listed { name, description, schema, .. }| (name, env.redact(description), env.redact(schema)));
         let functions = ToolFunction::all(described).map_err(|what| McpError::Function { tool: tool(), what })?;
         if functions.is_empty() {
             return Err(McpError::Function { tool: tool(), what: format!("{} has no functions", spec.source) });
@@ -217,21 +217,43 @@ fn out_of_budget(budget: Budget, what: &str) -> CallResult {
     CallResult { budget: Some(budget), ..CallResult::error(ToolEnding::OutOfBudget, what) }
 }
 
-/// Whether a second call with the same arguments has no effect of its own.
-fn may_be_repeated(function: &Tool) -> bool {
-    let annotations = function.annotations.as_ref();
-    annotations.is_some_and(|it| it.read_only_hint == Some(true) || it.idempotent_hint == Some(true))
+/// What is kept of a function that a server lists.
+struct Listed {
+    name: String,
+    description: String,
+    schema: String,
+    /// Whether a second call with the same arguments has no effect of its own.
+    may_be_repeated: bool,
+}
+
+impl Listed {
+    fn of(function: Tool) -> Self {
+        let hints = function.annotations.as_ref();
+        let may_be_repeated =
+            hints.is_some_and(|it| it.read_only_hint == Some(true) || it.idempotent_hint == Some(true));
+        let schema = serde_json::Value::Object((*function.input_schema).clone()).to_string();
+        let description = function.description.unwrap_or_default().into_owned();
+        Self { name: function.name.into_owned(), description, schema, may_be_repeated }
+    }
+
+    fn bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.schema.len()
+    }
 }
 
 /// The functions of a server. A server may send their list in pages, and must end it.
-async fn listed(connection: &Connection) -> Result<Vec<Tool>, String> {
-    let (mut functions, mut cursor) = (Vec::new(), None);
+async fn listed(connection: &Connection) -> Result<Vec<Listed>, String> {
+    let (mut functions, mut bytes, mut cursor) = (Vec::new(), 0, None);
     for _ in 0..MAX_PAGES {
         let page = connection.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await;
         let page = page.map_err(|error| error.to_string())?;
-        functions.extend(page.tools);
-        if functions.len() > MAX_FUNCTIONS {
+        if functions.len() + page.tools.len() > MAX_FUNCTIONS {
             return Err(format!("it has more than {MAX_FUNCTIONS}"));
+        }
+        let page_functions = page.tools.into_iter().map(Listed::of);
+        functions.extend(page_functions.inspect(|function| bytes += function.bytes()));
+        if bytes > MAX_LIST_BYTES {
+            return Err(format!("their names, descriptions and schemas have more than {MAX_LIST_BYTES} bytes"));
         }
         // Some servers end the list with an empty cursor, though MCP asks them to leave it out.
         match page.next_cursor.filter(|next| !next.is_empty()) {
