@@ -48,8 +48,8 @@ impl Joined {
                 let what = "what listens there does not answer".into();
                 Err(PeersError::Unreachable { rank: at.rank, address: at.place(), what })
             })?;
-        let processes = meet(&store, &at, &prefix)?;
-        let beats = Store::connect(&at.address, at.port, false, at.start_within)?;
+        let processes = meet(&store, &at, &prefix).map_err(|error| without_store(&at, error))?;
+        let beats = connect_store(&at).map_err(|error| without_store(&at, error))?;
         let watch = Watch::start(beats, &at, processes.clone(), &prefix);
         let group = connect(&store, &at, &prefix, &watch).inspect_err(|_| watch.leave(&store, &prefix))?;
         let (group, gpus) = (ManuallyDrop::new(group), ManuallyDrop::default());
@@ -116,14 +116,24 @@ impl Joined {
                     Some(error) => break error,
                     None => continue,
                 },
-                Err(error) => {
-                    let broken = error.to_string();
-                    break self.watch.blame(&self.store, &self.prefix, &broken).unwrap_or(error);
-                }
+                Err(error) => break self.blame(error),
             }
         };
         self.has_failed.store(true, Ordering::Relaxed);
         Err(error)
+    }
+
+    /// Adds to a number in the store.
+    pub fn count(&self, name: &str, more: i64) -> Result<i64> {
+        self.store.add(&format!("{}count/{name}", self.prefix), more).map_err(|error| {
+            self.has_failed.store(true, Ordering::Relaxed);
+            self.blame(error)
+        })
+    }
+
+    /// The rank that is gone where an operation failed, or the operation's own error.
+    fn blame(&self, error: PeersError) -> PeersError {
+        self.watch.blame(&self.store, &self.prefix, &error.to_string()).unwrap_or(error)
     }
 }
 
@@ -198,6 +208,18 @@ fn connect_within_sight(
                 None => continue,
             },
         }
+    }
+}
+
+/// The error of a rank that has lost the store before it knows the others.
+fn without_store(at: &Rendezvous, error: PeersError) -> PeersError {
+    let (address, what) = (at.place(), error.to_string());
+    match error {
+        PeersError::Torch(_) if at.is_served_by_rank_0 && at.rank != 0 => {
+            PeersError::Unreachable { rank: at.rank, address, what }
+        }
+        PeersError::Torch(_) => PeersError::StoreGone { address, what },
+        other => other,
     }
 }
 

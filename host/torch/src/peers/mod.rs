@@ -191,12 +191,9 @@ impl Peers {
     /// and ranks may call it when they like. A run of one rank has no such numbers: it is always 0.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// The store does not answer. The error names the rank that is gone, if one is.
     pub fn count(&self, name: &str, more: i64) -> Result<i64> {
-        match &self.joined {
-            Some(joined) => joined.store.add(&format!("{}count/{name}", joined.prefix), more),
-            None => Ok(0),
-        }
+        self.joined.as_ref().map_or(Ok(0), |joined| joined.count(name, more))
     }
 
     /// Refuses ranks that would compute something else: each gives the same list of what must be equal, such as

@@ -53,7 +53,9 @@ fn a_rank() {
             Ok(operations(&peers, device))
         }),
         "costs" => joined().and_then(|peers| costs(&peers)),
-        "killed" | "stopped" => joined().and_then(|peers| wait_for_the_last_but_one(&peers, &case)),
+        "killed" | "stopped" | "killed-beside-counts" => {
+            joined().and_then(|peers| wait_for_the_last_but_one(&peers, &case))
+        }
         "leaves" => joined().and_then(|peers| {
             if peers.rank() == 1 {
                 return Ok("left".into());
@@ -175,9 +177,14 @@ fn costs(peers: &Peers) -> Result<String> {
 fn wait_for_the_last_but_one(peers: &Peers, how: &str) -> Result<String> {
     peers.sum(&Tensor::from(1.0))?;
     if peers.rank() + 2 == peers.size() {
-        let signal = if how == "killed" { "-KILL" } else { "-STOP" };
+        let signal = if how == "stopped" { "-STOP" } else { "-KILL" };
         Command::new("kill").args([signal, &std::process::id().to_string()]).status().unwrap();
         std::thread::sleep(Duration::from_secs(1));
+    }
+    if how == "killed-beside-counts" {
+        loop {
+            peers.count("turns", 1)?;
+        }
     }
     peers.sum(&Tensor::from(1.0))?;
     Ok("summed".into())
@@ -248,6 +255,21 @@ fn a_killed_rank_ends_the_others_and_is_named() {
     assert_named("killed", 4, 2, &["nothing was heard of it for"]);
     // Rank 0 serves the store.
     assert_named("killed", 2, 0, &["its store at 127.0.0.1:"]);
+    assert_named("killed-beside-counts", 2, 0, &["its store at 127.0.0.1:"]);
+}
+
+#[test]
+fn a_store_that_ends_before_all_ranks_have_met_is_blamed_on_rank_0() {
+    let port = free_port();
+    let store = Store::connect("127.0.0.1", port, true, Duration::from_secs(20)).unwrap();
+    let mut rank = start("operations", 1, 2, port, &[]);
+    while !store.has("gavel/0/here/1").unwrap() {
+        assert_eq!(rank.try_wait().unwrap(), None, "rank 1 ended before it was there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(store);
+    let text = result(&rank.wait_with_output().unwrap());
+    assert!(text.starts_with(&format!("rank 1 cannot reach rank 0 at 127.0.0.1:{port}: libtorch: ")), "{text}");
 }
 
 #[test]
