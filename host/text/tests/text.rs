@@ -372,6 +372,20 @@ fn a_template_without_bounds_costs_an_error() {
 }
 
 #[test]
+fn a_namespace_cannot_contain_itself() {
+    let two = "{% set n = namespace(a=1) %}{% set m = namespace(l=[n]) %}";
+    let render = |rest: &str| template(&format!("{two}{rest}")).render(&conversation(), &RenderOptions::default());
+    for cycle in ["n.a = m", "n.a = [[m]]", "n.a = {'b': m}", "(m.l, n.a) = ([], m)", "n.a = namespace(b=m)"] {
+        let error = render(&format!("{{% set {cycle} %}}{{{{ n == m }}}}")).unwrap_err().to_string();
+        assert!(error.contains("a namespace in a namespace may contain itself"), "{cycle}: {error}");
+    }
+    assert_eq!(
+        render("{% set n.a = [{'b': 'c'}] %}{% set o = n %}{{ o.a }} {{ m.l[0] == n }}").unwrap(),
+        "[{'b': 'c'}] True"
+    );
+}
+
+#[test]
 fn a_template_of_any_depth_is_read_or_refused() {
     let dir = tempfile::tempdir().unwrap();
     let load = |source: String| {

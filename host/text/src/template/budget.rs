@@ -1,6 +1,6 @@
 //! How much a template may do: steps, and bytes of the texts that it makes on the way.
 
-use super::values::{Result, size_within, text};
+use super::values::{Result, has_namespace, size_within, text};
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 use std::cell::Cell;
@@ -25,6 +25,8 @@ pub(super) const ITEM_BYTES: usize = 32;
 pub(super) const MEASURE: &str = "__measured(";
 /// How a call of [`keep`] begins in templates. With two brackets, `1, 2` is one value.
 pub(super) const KEEP: &str = "__kept((";
+/// The same for [`keep_in`].
+pub(super) const KEEP_IN: &str = "__kept_in((";
 /// The filter of a `set` block's text.
 pub(super) const KEEP_BLOCK: &str = "|__kept";
 
@@ -130,6 +132,24 @@ pub(super) fn keep(value: Value) -> Result<Value> {
         (ValueKind::Seq | ValueKind::Map, _) => charge_list(&value).map(|()| value),
         _ => Ok(value),
     }
+}
+
+/// A value that a namespace keeps: no other namespace, which could contain the first one. Going through them would never
+/// end.
+pub(super) fn keep_in(value: Value) -> Result<Value> {
+    let value = keep(value)?;
+    if matches!(value.kind(), ValueKind::Seq | ValueKind::Map) {
+        charge_list(&value)?;
+        if has_namespace(&value) {
+            return Err(Error::new(ErrorKind::InvalidOperation, "a namespace in a namespace may contain itself"));
+        }
+    }
+    Ok(value)
+}
+
+/// Whether a name is one of the calls above, which a template must not replace by its own.
+pub(super) fn is_reserved(name: &str) -> bool {
+    [MEASURE, KEEP, KEEP_IN].iter().any(|call| call.trim_end_matches('(') == name)
 }
 
 /// Counts a value that is a part of a text or of a list, and gives it.

@@ -1,13 +1,13 @@
 //! Measures what a template joins: a template that doubles a string would otherwise take all memory in some forty steps.
 
-use super::budget::{KEEP, KEEP_BLOCK, MEASURE};
+use super::budget::{KEEP, KEEP_BLOCK, KEEP_IN, MEASURE};
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 
 /// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`] and the values of each `set` in calls of
-/// [`KEEP`] or [`KEEP_BLOCK`], at the same lines, and the bytes of its longest literal text. A source that is not a template is not changed:
-/// the environment reports it.
+/// [`KEEP`], [`KEEP_IN`] or [`KEEP_BLOCK`], at the same lines, and the bytes of its longest literal text. A source that is
+/// not a template is not changed: the environment reports it.
 pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
     let Ok(template) = parse(source, "", syntax.clone()) else { return (source.to_owned(), 0) };
     let mut found = Operands { source, edits: Vec::new(), longest: 0 };
@@ -57,7 +57,8 @@ impl Operands<'_> {
                 let [start, end] = [set.target.span(), set.span()].map(|span| span.end_offset as usize);
                 let value = self.source.get(start..end).map(after_brackets).and_then(|text| text.strip_prefix('='));
                 if let Some(value) = value {
-                    self.edits.push((end - value.len(), KEEP));
+                    let keep = if sets_attribute(&set.target) { KEEP_IN } else { KEEP };
+                    self.edits.push((end - value.len(), keep));
                 }
                 self.expression(&set.expr);
                 if value.is_some() {
@@ -190,6 +191,16 @@ impl Operands<'_> {
     }
 }
 
+/// Whether a `set` changes a namespace.
+fn sets_attribute(target: &Expr<'_>) -> bool {
+    match target {
+        Expr::GetAttr(_) => true,
+        Expr::List(list) => list.items.iter().any(sets_attribute),
+        Expr::Tuple(tuple) => tuple.items.iter().any(sets_attribute),
+        _ => false,
+    }
+}
+
 /// The text after closing brackets, which the parser does not count to an expression.
 fn after_brackets(text: &str) -> &str {
     text.trim_start_matches(|char: char| char == ')' || char.is_whitespace())
@@ -221,7 +232,8 @@ mod tests {
                 "{% macro m(x, y=M(a )~M( b)) %}{{ m(M(x )~M( x)) }}{% endmacro %}",
             ),
             ("{{ a - b / c and d in e or not '~+*' }}", "{{ a - b / c and d in e or not '~+*' }}"),
-            ("{% set n.x = (a, [b]) %}{% set y = 1, 2 %}", "{% set n.x =K(( (a, [b]))) %}{% set y =K(( 1, 2)) %}"),
+            ("{% set n.x = (a, [b]) %}{% set y = 1, 2 %}", "{% set n.x =I(( (a, [b]))) %}{% set y =K(( 1, 2)) %}"),
+            ("{% set (x, (n.y)) = z %}{% set x, n.y = z %}", "{% set (x, (n.y)) =I(( z)) %}{% set x, n.y =I(( z)) %}"),
             (
                 "{% set (x, y) = z %}{% set t|upper %}=a{% endset %}",
                 "{% set (x, y) =K(( z)) %}{% set t|K|upper %}=a{% endset %}",
@@ -234,7 +246,8 @@ mod tests {
         ] {
             let syntax = SyntaxConfig::default();
             let (found, _) = measured(source, &syntax);
-            let found_short = found.replace(MEASURE, "M(").replace(KEEP, "K((").replace(KEEP_BLOCK, "|K");
+            let found_short =
+                found.replace(MEASURE, "M(").replace(KEEP, "K((").replace(KEEP_IN, "I((").replace(KEEP_BLOCK, "|K");
             assert_eq!(found_short, expected);
             assert_eq!(parse(&found, "", syntax.clone()).is_ok(), parse(source, "", syntax).is_ok());
         }

@@ -1,7 +1,9 @@
 //! The functions, filters and tests of Jinja that templates use, where Python
 //! differs from minijinja.
 
-use super::budget::{ITEM_BYTES, KEEP, KEEP_BLOCK, MEASURE, charge, check_format, counted_text, keep, measure};
+use super::budget::{
+    ITEM_BYTES, KEEP, KEEP_BLOCK, KEEP_IN, MEASURE, charge, check_format, counted_text, keep, keep_in, measure,
+};
 use super::values::{Result, text};
 use super::{json, methods};
 use minijinja::syntax::SyntaxConfig;
@@ -19,6 +21,7 @@ pub(super) fn environment() -> Result<Environment<'static>> {
     });
     environment.add_function(MEASURE.trim_end_matches('('), measure);
     environment.add_function(KEEP.trim_end_matches('('), keep);
+    environment.add_function(KEEP_IN.trim_end_matches('('), keep_in);
     environment.set_unknown_method_callback(methods::call);
     environment.add_filter(KEEP_BLOCK.trim_start_matches('|'), keep);
     environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {

@@ -3,6 +3,7 @@
 //! The engine's parser bounds brackets and blocks, but neither chains of operators nor `elif`. It reads, compiles and
 //! drops them by recursion.
 
+use super::budget::is_reserved;
 use crate::error::{Result, TextError};
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -27,6 +28,11 @@ pub(super) fn check(path: &Path, source: &str, syntax: &SyntaxConfig) -> Result<
     let (mut tag, mut elif) = (0, 0);
     // Where a token is none, the parser stops, too.
     for (token, span) in tokenize(source, false, syntax.clone()).map_while(std::result::Result::ok) {
+        if let Token::Ident(name) = token
+            && is_reserved(name)
+        {
+            return wrong(format!("the reserved name `{name}` (line {})", span.start_line));
+        }
         match token {
             Token::VariableStart | Token::BlockStart => tag = 0,
             Token::Ident("elif") if tag == 0 => elif += 1,
@@ -72,6 +78,15 @@ mod tests {
         let error = format!("t: the chat template has more than {TAG} words and signs in a tag (line 2)");
         assert_eq!(checked(&sum(TAG / 2 + 1)), Err(error));
         assert_eq!(checked(&"{{ 1 + 1 }}{% if elif %}{% endif %}{# elif #} elif ".repeat(TAG)), Ok(()));
+    }
+
+    #[test]
+    fn a_template_does_not_replace_the_calls_that_count() {
+        for name in ["__measured", "__kept", "__kept_in"] {
+            let error = Err(format!("t: the chat template has the reserved name `{name}` (line 2)"));
+            assert_eq!(checked(&format!("\n{{% for {name} in [dict] %}}{{% endfor %}}")), error);
+            assert_eq!(checked(&format!("{name} {{{{ '{name}' ~ {name}s }}}}")), Ok(()));
+        }
     }
 
     #[test]

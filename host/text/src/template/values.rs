@@ -44,6 +44,24 @@ pub(super) fn size_within(value: &Value, most: usize) -> Option<usize> {
     counted(value, most, 0).map(|left| most - left)
 }
 
+/// Whether the value is a namespace or has one in it. It must not be nested more deeply than [`size_within`] allows.
+pub(super) fn has_namespace(value: &Value) -> bool {
+    // The engine has no other sign of it.
+    let is_namespace =
+        |value: &Value| value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"));
+    let is_within = |mut items: minijinja::value::ValueIter| items.any(|item| has_namespace(&item));
+    match value.kind() {
+        ValueKind::Seq => value.try_iter().is_ok_and(is_within),
+        ValueKind::Map => {
+            is_namespace(value)
+                || value
+                    .try_iter()
+                    .is_ok_and(|mut keys| keys.any(|key| value.get_item(&key).is_ok_and(|item| has_namespace(&item))))
+        }
+        _ => false,
+    }
+}
+
 /// `repr(value)`
 fn repr(out: &mut String, value: &Value) {
     match value.kind() {
