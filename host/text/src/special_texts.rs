@@ -1,8 +1,9 @@
 //! Special tokens that messages contain as text, such as `<|im_end|>` in a question, and the marks of calls if
 //! functions are offered. They must stay text.
 
+use crate::tokenizer::caught;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tokenizers::normalizer::Range;
 use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer};
 
@@ -30,6 +31,7 @@ impl SpecialTexts {
     /// The texts of added tokens that are special or that end a response. A text of one character cannot be divided and
     /// stays a token.
     pub fn of(tokenizer: &tokenizers::Tokenizer, stop_ids: &[u32]) -> Self {
+        let stop_ids: HashSet<u32> = stop_ids.iter().copied().collect();
         let is_special = |id: u32, token: &AddedToken| token.special || stop_ids.contains(&id);
         let is_mark = |token: &AddedToken| CALL_MARKS.contains(&token.content.as_str());
         Self {
@@ -134,7 +136,7 @@ impl Texts {
         let mut cuts: Vec<usize> = self.found(text).map(|(start, _)| after_first(text, start)).collect();
         if let Some(normalizer) = &self.normalizer {
             let mut normalized = NormalizedString::from(text);
-            if normalizer.normalize(&mut normalized).is_ok() {
+            if caught(|| normalizer.normalize(&mut normalized)).is_ok() {
                 for (start, len) in self.found(normalized.get()) {
                     if let Some(original) = normalized.convert_offsets(Range::Normalized(start..start + len)) {
                         cuts.push(after_first(text, original.start));

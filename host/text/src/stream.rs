@@ -2,6 +2,7 @@
 
 use crate::byte_char::byte_char;
 use crate::error::{Result, TextError};
+use crate::tokenizer::caught;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -178,10 +179,8 @@ impl DecodeStream {
 
     /// The text of the held tokens, after those that were returned.
     fn release(&mut self) -> Result<String> {
-        let decode = |ids: &[u32]| {
-            let decoded = self.tokenizer.decode(ids, self.skip_special);
-            decoded.map_err(|error| TextError::Tokenizer(error.to_string()))
-        };
+        let decode =
+            |ids: &[u32]| caught(|| self.tokenizer.decode(ids, self.skip_special)).map_err(TextError::Tokenizer);
         // Bytes of the prompt and bytes of the response are not in one run: a run that is not UTF-8 is U+FFFD
         // throughout.
         if self.held.first().is_some_and(|&id| self.is_byte(id)) && self.given.iter().all(|&id| self.is_byte(id)) {

@@ -1,21 +1,24 @@
 //! Text to token ids and back.
 
+mod caught;
 mod growth;
 mod inside;
 mod length;
 mod longest;
 mod pieces;
+mod words;
 
 use crate::byte_char::byte_char;
 use crate::error::{Result, TextError};
 use crate::files;
 use crate::special_texts::SpecialTexts;
 use crate::stream::{DecodeStream, Decoding};
+pub(crate) use caught::caught;
 use gavel_data::files::read_regular_text;
 use growth::Growth;
 use inside::WithoutPrefix;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -102,7 +105,7 @@ impl Tokenizer {
         })?;
         let wrong = |path: PathBuf, what: String| TextError::File { path, what };
         growth::check_parts(&path, &text)?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(&text)
+        let mut inner = caught(|| tokenizers::Tokenizer::from_bytes(&text))
             .map_err(|error| wrong(path.clone(), format!("not a tokenizer: {error}")))?;
         let growth = growth::of(&path, &inner)?;
         // Some files are saved with the truncation and padding of a training run.
@@ -127,11 +130,8 @@ impl Tokenizer {
             found.into_iter().find(|ids| !ids.is_empty()).unwrap_or_default()
         };
         let mut stop_ids: Vec<u32> = token("eos_token")?.into_iter().collect();
-        for id in ids("eos_token_id") {
-            if !stop_ids.contains(&id) {
-                stop_ids.push(id);
-            }
-        }
+        let mut known: HashSet<u32> = stop_ids.iter().copied().collect();
+        stop_ids.extend(ids("eos_token_id").into_iter().filter(|id| known.insert(*id)));
         let Some(&eos) = stop_ids.first() else {
             return Err(wrong(
                 dir.join(SETTINGS),
@@ -219,7 +219,7 @@ impl Tokenizer {
     /// The tokens of `text` if other text precedes it: without the space that SentencePiece's tokenizers put before the
     /// first word. Text after a special token is encoded as in [`encode`](Self::encode).
     pub fn encode_inside(&self, text: &str) -> Result<Vec<u32>> {
-        self.growth.check(text)?;
+        self.check(text)?;
         match self.without_prefix.encode(&self.inner, text)? {
             None => self.encode(text),
             Some((ids, "")) => Ok(ids),
@@ -227,10 +227,15 @@ impl Tokenizer {
         }
     }
 
-    fn encode_with(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+    fn check(&self, text: &str) -> Result<()> {
         self.growth.check(text)?;
-        let encoding = self.inner.encode_fast(text, add_special);
-        Ok(encoding.map_err(|error| TextError::Tokenizer(error.to_string()))?.get_ids().to_vec())
+        words::check(&self.inner, self.growth, text)
+    }
+
+    fn encode_with(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        self.check(text)?;
+        let encoding = caught(|| self.inner.encode_fast(text, add_special));
+        Ok(encoding.map_err(TextError::Tokenizer)?.get_ids().to_vec())
     }
 
     /// The text of `ids`, without special tokens. Bytes that are not UTF-8
@@ -241,7 +246,7 @@ impl Tokenizer {
 
     /// The text of `ids`, with or without special tokens.
     pub fn decode_with(&self, ids: &[u32], skip_special: bool) -> Result<String> {
-        self.inner.decode(ids, skip_special).map_err(|error| TextError::Tokenizer(error.to_string()))
+        caught(|| self.inner.decode(ids, skip_special)).map_err(TextError::Tokenizer)
     }
 
     /// Decodes tokens as they come. The pieces together are the text that

@@ -443,6 +443,88 @@ fn a_template_with_long_texts_has_few_steps() {
 }
 
 #[test]
+fn a_definition_that_the_library_does_not_survive_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    TextModel::byte_level().save(dir.path()).unwrap();
+    let path = dir.path().join("tokenizer.json");
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let load = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut definition = whole.clone();
+        change(&mut definition);
+        std::fs::write(&path, definition.to_string()).unwrap();
+        Tokenizer::load(dir.path())
+    };
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let error = load(change).map(drop).unwrap_err().to_string();
+        error.replace(&format!("{}/", dir.path().display()), "")
+    };
+    let table = |table: &str| serde_json::json!({"type": "Precompiled", "precompiled_charsmap": table});
+    let panicked = "tokenizer.json: not a tokenizer: the definition is damaged: the tokenizers library panicked";
+    assert_eq!(refused(&|whole| whole["normalizer"] = table("AAAA")), panicked);
+    let short = |whole: &mut serde_json::Value| {
+        whole["model"]["continuing_subword_prefix"] = "##".into();
+        whole["model"]["merges"] = serde_json::json!([["a", "b"]]);
+    };
+    assert_eq!(refused(&short), panicked);
+    // A trie whose one node leads far beyond its end: it fails only with a text.
+    let beyond = load(&|whole| whole["normalizer"] = table("BAAAAAD///94AA=="));
+    let error = beyond.and_then(|tokenizer| tokenizer.encode("a")).unwrap_err().to_string();
+    assert!(error.contains("the definition is damaged: the tokenizers library panicked"), "{error}");
+    // Searching for a token of 50 MB would take 4 GB.
+    let long = |whole: &mut serde_json::Value| whole["added_tokens"][1]["content"] = "x".repeat((4 << 20) + 1).into();
+    assert_eq!(refused(&long), "tokenizer.json: `added_tokens` have more than 4194304 bytes");
+}
+
+#[test]
+fn words_are_divided_unless_it_takes_too_long() {
+    let dir = tempfile::tempdir().unwrap();
+    TextModel::byte_level().save(dir.path()).unwrap();
+    let path = dir.path().join("tokenizer.json");
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let load = |longest: u64| {
+        let mut definition = whole.clone();
+        definition["pre_tokenizer"] = serde_json::json!({"type": "WhitespaceSplit"});
+        definition["model"] = serde_json::json!({
+            "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": longest,
+            "vocab": {"<|pad|>": 0, "<|im_start|>": 1, "<|im_end|>": 2, "[UNK]": 3, "a": 4, "##a": 5},
+        });
+        std::fs::write(&path, definition.to_string()).unwrap();
+        Tokenizer::load(dir.path()).unwrap()
+    };
+    let words = |count: usize, characters: usize| vec!["b".repeat(characters); count].join(" ");
+    for longest in [100, 257, 1000, 1_000_000_000] {
+        let tokenizer = load(longest);
+        let divided = if longest == 100 { vec![3] } else { [vec![4], vec![5; 256]].concat() };
+        assert_eq!(tokenizer.encode(&"a".repeat(257)).unwrap(), divided, "{longest}");
+        // Short words of a long text, and words that are too long for any model but the last.
+        assert_eq!(tokenizer.encode(&words(100_000, 8)).unwrap(), vec![3; 100_000], "{longest}");
+        assert_eq!(tokenizer.encode(&words(2, 3000)).unwrap(), [3, 3], "{longest}");
+        let long = tokenizer.encode(&words(1, 4097)).map_err(|error| error.to_string());
+        assert_eq!(long.is_err(), longest == 1_000_000_000, "{long:?}");
+    }
+    let tokenizer = load(1_000_000_000);
+    assert_eq!(tokenizer.encode(&words(1, 4096)).unwrap(), [3]);
+    for (count, characters) in [(1, 4097), (3, 3000)] {
+        let error = tokenizer.encode(&words(count, characters)).unwrap_err().to_string();
+        let says = format!("a text has words of up to {characters} characters, which take too long to divide\n");
+        assert!(error.contains(&says), "{error}");
+        assert_eq!(tokenizer.encode_inside(&words(count, characters)).unwrap_err().to_string(), error);
+    }
+}
+
+#[test]
+fn many_tokens_may_end_a_text() {
+    let dir = tempfile::tempdir().unwrap();
+    TextModel::byte_level().save(dir.path()).unwrap();
+    let ids = (0..200_000).rev().chain([7, 2]).collect::<Vec<u32>>();
+    write(dir.path(), "generation_config.json", &serde_json::json!({"eos_token_id": ids}).to_string());
+    let tokenizer = Tokenizer::load(dir.path()).unwrap();
+    assert_eq!((tokenizer.eos(), tokenizer.stop_ids().len()), (2, 200_000));
+    assert_eq!(tokenizer.stop_ids()[1], 199_999);
+}
+
+#[test]
 fn a_tokenizer_that_makes_texts_long_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     TextModel::byte_level().save(dir.path()).unwrap();

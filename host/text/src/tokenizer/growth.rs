@@ -18,6 +18,8 @@ const GROWTH: u64 = 4096;
 const ADDED: u64 = 1024;
 /// The most bytes that the model puts before or after a character of a word: real ones put `##` or `</w>`.
 const AFFIX_BYTES: usize = 64;
+/// The most bytes of all added tokens: the search for them takes some eighty times as much memory.
+const ADDED_BYTES: usize = 4 << 20;
 /// The most characters of a text for the model: more than any model reads.
 const CHARACTERS: u64 = 128 << 20;
 
@@ -28,6 +30,11 @@ pub(super) struct Growth(u64);
 impl Growth {
     /// The growth by a token for each byte.
     pub(super) const BYTES: Self = Self(5);
+
+    /// The most characters that a text becomes.
+    pub(super) fn characters(self, text: &str) -> u64 {
+        (text.chars().count() as u64).saturating_mul(self.0)
+    }
 
     /// Checks that a text cannot become too long on its way.
     pub(super) fn check(self, text: &str) -> Result<()> {
@@ -55,7 +62,15 @@ struct Parts<'t> {
     #[serde(borrow)]
     decoder: Option<&'t RawValue>,
     #[serde(default)]
+    added_tokens: Vec<Added>,
+    #[serde(default)]
     model: Affixes,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Added {
+    content: String,
 }
 
 /// The texts that the model puts before or after each character of a word.
@@ -79,6 +94,9 @@ pub(super) fn check_parts(path: &Path, text: &str) -> Result<()> {
         if part.is_some_and(|part| part.get().len() > PART_BYTES) {
             return Err(wrong(path, format!("`{name}` has more than {PART_BYTES} bytes")));
         }
+    }
+    if parts.added_tokens.iter().map(|token| token.content.len()).sum::<usize>() > ADDED_BYTES {
+        return Err(wrong(path, format!("`added_tokens` have more than {ADDED_BYTES} bytes")));
     }
     let Affixes { continuing_subword_prefix, end_of_word_suffix } = parts.model;
     for (name, affix) in

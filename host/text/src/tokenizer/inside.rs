@@ -1,5 +1,6 @@
 //! Text that follows other text.
 
+use super::caught;
 use crate::error::{Result, TextError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,7 +29,7 @@ impl WithoutPrefix {
         text: &'t str,
     ) -> Result<Option<(Vec<u32>, &'t str)>> {
         let Some(without_prefix) = self.of(inner)? else { return Ok(None) };
-        let encoding = without_prefix.encode(text, false).map_err(failed)?;
+        let encoding = caught(|| without_prefix.encode(text, false)).map_err(TextError::Tokenizer)?;
         let added = inner.get_added_vocabulary().get_added_tokens_decoder();
         // An unknown character has the token `<unk>` too.
         let is_written = |(id, offsets): (&u32, &(usize, usize))| {
