@@ -18,7 +18,7 @@ mod writing;
 pub use files::{DatasetReader, DatasetRow};
 pub use writing::{check_writable, write_rows};
 
-use crate::files::without_bom;
+use crate::files::{open_regular, without_bom};
 use crate::json::Columns;
 use crate::task::TaskError;
 use lines::Lines;
@@ -90,10 +90,7 @@ impl RowReader {
             return Err(RowError::UnknownKind(path.to_owned()));
         }
         let open = |source| RowError::Open { path: path.to_owned(), source };
-        let file = File::open(path).map_err(open)?;
-        if file.metadata().map_err(open)?.is_dir() {
-            return Err(open(std::io::ErrorKind::IsADirectory.into()));
-        }
+        let file = open_regular(path).map_err(open)?;
         let source = if kind == "jsonl" {
             Source::Jsonl { lines: Lines::new(BufReader::new(file), row_size::MOST_BYTES), line: 0 }
         } else {
@@ -221,6 +218,20 @@ mod tests {
         write_parquet(&path, &format!("{first}\n{second}\n"));
         let rows: Vec<_> = RowReader::open(&path).unwrap().map(|row| Json::from(row.unwrap().columns)).collect();
         assert_eq!(rows.iter().map(Json::as_text).collect::<Vec<_>>(), [first, second]);
+    }
+
+    #[test]
+    fn a_pipe_or_a_device_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.jsonl", "a.parquet"] {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            let error = RowReader::open(&path).map(drop).unwrap_err().to_string();
+            assert_eq!(error, format!("cannot open dataset {}: it is not a regular file", path.display()));
+        }
+        let status = std::process::Command::new("mkfifo").arg(folder.path().join("b.jsonl")).status().unwrap();
+        assert!(status.success());
+        assert!(RowReader::open(&folder.path().join("b.jsonl")).is_err());
     }
 
     #[test]
