@@ -1,12 +1,17 @@
 //! The folder that the hub's own client fills: blobs by their hash, and for each commit a folder with links to them.
 
 use crate::repository::Repository;
+use gavel_data::files::{open_unlinked, read_regular_text};
 use std::env;
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the cache has of a repository.
+/// The most bytes of the file that names a commit.
+const REF_BYTES: u64 = 1024;
+
+/// What the cache has of a repository. Another user may have written it.
 pub(crate) struct Cache {
     /// The folder with all repositories.
     pub(crate) root: PathBuf,
@@ -27,9 +32,11 @@ impl Cache {
 
     /// The commit that a branch or a tag names, or the commit itself, where the cache has its folder.
     pub(crate) fn commit(&self, revision: &str) -> Option<String> {
-        let commit = fs::read_to_string(self.folder.join("refs").join(revision));
+        let commit = read_regular_text(&self.folder.join("refs").join(revision), REF_BYTES);
         let commit = commit.map_or_else(|_| revision.to_owned(), |commit| commit.trim().to_owned());
-        Some(commit).filter(|commit| self.snapshot(commit).is_dir())
+        // Anything else would lead out of the folder.
+        let is_name = Path::new(&commit).file_name().is_some_and(|name| name == commit.as_str());
+        Some(commit).filter(|commit| is_name && self.snapshot(commit).is_dir())
     }
 
     /// The folder of a commit.
@@ -47,7 +54,10 @@ impl Cache {
     pub(crate) fn partial(&self, hash: &str, waiting: impl FnOnce()) -> io::Result<(File, PathBuf)> {
         let path = self.folder.join("blobs").join(format!("{hash}.gavel-partial"));
         fs::create_dir_all(self.folder.join("blobs"))?;
-        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        let file = open_unlinked(&path, OpenOptions::new().create(true).truncate(false).read(true).write(true))?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
         if file.try_lock().is_err() {
             waiting();
             file.lock()?;
@@ -74,14 +84,21 @@ impl Cache {
         }
     }
 
-    /// Notes which commit a branch or a tag names.
+    /// Notes which commit a branch or a tag names. Several processes may do so at once.
     pub(crate) fn set_commit(&self, revision: &str, commit: &str) -> io::Result<()> {
         if revision == commit {
             return Ok(());
         }
         let path = self.folder.join("refs").join(revision);
-        fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
-        fs::write(path, commit)
+        let folder = path.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(folder)?;
+        // As readable as what other programs write here: the cache may be shared.
+        let permissions = Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+        file.write_all(commit.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(&path)?;
+        Ok(())
     }
 }
 
@@ -134,6 +151,70 @@ mod tests {
         assert_eq!([found("main"), found("refs/pr/1"), found("c1")], ["c2", "c1", "c1"].map(|c| Some(c.to_owned())));
         assert_eq!([found("gone"), found("c9")], [None, None]);
         assert!(folder.path().join("models--a--b/refs/refs/pr/1").is_file());
+    }
+
+    #[test]
+    fn several_downloads_may_name_a_commit_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::below(folder.path().into(), &Repository::parse(Kind::Model, "a/b").unwrap());
+        for commit in ["c1", "c2"] {
+            fs::create_dir_all(cache.snapshot(commit)).unwrap();
+        }
+        cache.set_commit("main", "c1").unwrap();
+        std::thread::scope(|scope| {
+            for commit in ["c1", "c2"] {
+                let cache = &cache;
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        cache.set_commit("main", commit).unwrap();
+                        assert!(["c1", "c2"].contains(&cache.commit("main").unwrap().as_str()));
+                    }
+                });
+            }
+        });
+        let names = fs::read_dir(cache.folder.join("refs")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["main"], "nothing else is left");
+    }
+
+    #[test]
+    fn a_cache_that_another_user_wrote_leads_nowhere_else() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::below(root.path().join("hub"), &Repository::parse(Kind::Model, "a/b").unwrap());
+        let outside = root.path().join("outside");
+        fs::create_dir_all(&outside).unwrap();
+        fs::create_dir_all(cache.snapshot("c1")).unwrap();
+        let up = "../../../outside".to_owned();
+        for commit in [outside.display().to_string(), up, "..".into(), ".".into(), "c1/.".into(), String::new()] {
+            cache.set_commit("main", &commit).unwrap();
+            assert_eq!(cache.commit("main"), None, "{commit}");
+        }
+        cache.set_commit("main", "c1").unwrap();
+        assert_eq!(cache.commit("main").unwrap(), "c1");
+        let named = cache.folder.join("refs/main");
+        fs::write(&named, format!("c1{}", " ".repeat(1024))).unwrap();
+        assert_eq!(cache.commit("main"), None, "it is too long");
+        fs::remove_file(&named).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &named).unwrap();
+        assert_eq!(cache.commit("main"), None, "it is a device");
+
+        // A download goes neither through a link nor into a pipe.
+        let partial = cache.folder.join("blobs/beef.gavel-partial");
+        fs::create_dir_all(cache.folder.join("blobs")).unwrap();
+        let kept = outside.join("kept");
+        fs::write(&kept, "kept").unwrap();
+        std::os::unix::fs::symlink(&kept, &partial).unwrap();
+        let error = cache.partial("beef", || panic!("nobody else writes")).unwrap_err().to_string();
+        assert_eq!(error, "it is a link, and nothing is written through links");
+        fs::remove_file(&partial).unwrap();
+        let status = std::process::Command::new("mkfifo").arg(&partial).status().unwrap();
+        assert!(status.success());
+        let error = cache.partial("beef", || panic!("nobody else writes")).unwrap_err().to_string();
+        assert_eq!(error, "it is not a regular file");
+        // A link in place of a name is replaced, and what it leads to is kept.
+        fs::remove_file(&named).unwrap();
+        std::os::unix::fs::symlink(&kept, &named).unwrap();
+        cache.set_commit("main", "c1").unwrap();
+        assert_eq!((fs::read_to_string(&kept).unwrap(), cache.commit("main")), ("kept".into(), Some("c1".into())));
     }
 
     #[test]

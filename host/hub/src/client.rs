@@ -5,6 +5,7 @@ use crate::cache::home;
 use crate::error::HubError;
 use crate::repository::Repository;
 use backon::{ExponentialBuilder, Retryable};
+use gavel_data::files::read_regular_text;
 use gavel_endpoint::tls_client_config;
 use reqwest::header::{AUTHORIZATION, HeaderValue, LOCATION, RANGE};
 use reqwest::redirect::Policy;
@@ -15,7 +16,8 @@ use std::env;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 const ENDPOINT: &str = "https://huggingface.co";
@@ -27,8 +29,13 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRIES: usize = 5;
 /// The most redirects of a request.
 const MOST_REDIRECTS: usize = 10;
+/// The most bytes of the file with the token.
+const TOKEN_BYTES: u64 = 4096;
 /// The most characters that are shown of the hub's error message.
 const SHOWN_CHARACTERS: usize = 300;
+
+/// The token and where it is from. It is read once: a pipe has nothing a second time.
+static TOKEN: OnceLock<Option<(String, String)>> = OnceLock::new();
 
 /// The HTTP client that asks the hub. It has no `Debug`, because it holds the token.
 pub(crate) struct Client {
@@ -133,7 +140,7 @@ impl Client {
             return Err(wrong("a token does not belong here; set it in HF_TOKEN".into()));
         }
         let (mut header, mut token_from) = (None, None);
-        if let Some((variable, token)) = token(set) {
+        if let Some((variable, token)) = TOKEN.get_or_init(|| token(set)).clone() {
             let wrong = || HubError::Variable { variable: variable.clone(), what: "it does not hold a token".into() };
             let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| wrong())?;
             value.set_sensitive(true);
@@ -296,9 +303,26 @@ fn token(set: impl Fn(&str) -> Option<PathBuf>) -> Option<(String, String)> {
             return Some((name.into(), token));
         }
     }
-    let path = set("HF_TOKEN_PATH").or_else(|| Some(home(&set)?.join("token")))?;
-    let token = std::fs::read_to_string(&path).ok()?.trim().to_owned();
+    let (path, text) = match set("HF_TOKEN_PATH") {
+        // It may be a pipe from a program that keeps the token.
+        Some(path) => (path.clone(), read_named(&path)),
+        None => {
+            let path = home(&set)?.join("token");
+            (path.clone(), read_regular_text(&path, TOKEN_BYTES))
+        }
+    };
+    let token = text.ok()?.trim().to_owned();
     (!token.is_empty()).then(|| (path.display().to_string(), token))
+}
+
+/// The text of what the user names, if it is not too long for a token.
+fn read_named(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(TOKEN_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 {
+        0..=TOKEN_BYTES => Ok(text),
+        _ => Err(io::ErrorKind::FileTooLarge.into()),
+    }
 }
 
 fn lost(url: &Url, error: &reqwest::Error) -> Failure {
@@ -310,5 +334,40 @@ fn lost(url: &Url, error: &reqwest::Error) -> Failure {
     match error.is_connect() {
         true => Failure::Unreached(format!("{url}: {what}")),
         false => Failure::Lost(format!("{url}: {what}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_token_may_come_from_a_pipe_that_the_user_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("token"));
+        let make_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let found = |variable: &str, path: &Path| token(|name| (name == variable).then(|| path.to_owned()));
+        make_pipe(&pipe);
+        std::thread::scope(|scope| {
+            scope.spawn(|| std::fs::write(&pipe, "hf_pipe\n").unwrap());
+            assert_eq!(found("HF_TOKEN_PATH", &pipe), Some((pipe.display().to_string(), "hf_pipe".into())));
+        });
+        let longest = "x".repeat(TOKEN_BYTES as usize);
+        for (text, expected) in
+            [("hf_file\n", Some("hf_file")), (longest.as_str(), Some(longest.as_str())), (" \n", None)]
+        {
+            std::fs::write(&file, text).unwrap();
+            for (variable, path) in [("HF_TOKEN_PATH", &*file), ("HF_HOME", folder.path())] {
+                assert_eq!(found(variable, path).map(|(_, token)| token).as_deref(), expected, "{variable}");
+            }
+        }
+        std::fs::write(&file, format!("{longest}x")).unwrap();
+        assert_eq!((found("HF_TOKEN_PATH", &file), found("HF_HOME", folder.path())), (None, None));
+        assert_eq!(found("HF_TOKEN_PATH", Path::new("/dev/zero")), None);
+        // Nobody writes to this pipe, and nobody named it.
+        std::fs::remove_file(&file).unwrap();
+        make_pipe(&file);
+        assert_eq!(found("HF_HOME", folder.path()), None);
     }
 }
