@@ -3,11 +3,12 @@
 use super::state::State;
 use gavel_data::files::open_unlinked;
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The most processes that share a folder.
 const MOST: u32 = 4096;
@@ -15,6 +16,10 @@ const MOST: u32 = 4096;
 const STATE_BYTES: u64 = 1 << 20;
 /// The file of the state.
 const STATE: &str = "state.json";
+/// How often the lock of the state is tried: 10 s in all. Other processes hold it for a moment.
+const TRIES: u32 = 2000;
+/// The time between two tries.
+const RETRY: Duration = Duration::from_millis(5);
 
 /// A folder of a limit, and this process in it. Times are the system's.
 pub(crate) struct Folder {
@@ -23,6 +28,8 @@ pub(crate) struct Folder {
     id: u32,
     /// Locked as long as this process lives.
     alive: File,
+    /// How often the lock of the state is tried: once, if all tries were in vain before.
+    tries: AtomicU32,
     /// What was reported: once each, since a folder that stays unusable is met with every request.
     reported: Mutex<BTreeSet<String>>,
 }
@@ -42,6 +49,18 @@ fn open_or_create(path: &Path) -> io::Result<File> {
         let name = path.file_name().unwrap_or_default();
         io::Error::new(error.kind(), format!("{}: {error}", name.display()))
     })
+}
+
+/// Locks the state. Another process that was stopped, or that anybody started, may hold it for ever.
+fn lock(file: &File, tries: u32) -> io::Result<()> {
+    for _ in 0..tries {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(RETRY),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::WouldBlock, format!("{STATE}: another process keeps it locked")))
 }
 
 /// Replaces the content of a locked file, which releases the lock.
@@ -74,7 +93,8 @@ impl Folder {
         for id in 1..=MOST {
             let alive = open_or_create(&path.join(format!("{id}.lock")))?;
             if alive.try_lock().is_ok() {
-                let folder = Self { path: path.to_owned(), id, alive, reported: Mutex::default() };
+                let (tries, reported) = (TRIES.into(), Mutex::default());
+                let folder = Self { path: path.to_owned(), id, alive, tries, reported };
                 let (file, now) = folder.read(own)?;
                 own.at = now;
                 return write(file, own).map(|()| folder);
@@ -104,7 +124,9 @@ impl Folder {
     fn read(&self, state: &mut State) -> io::Result<(File, f64)> {
         let path = self.path.join(STATE);
         let mut file = open_or_create(&path)?;
-        file.lock()?;
+        let locked = lock(&file, self.tries.load(Ordering::Relaxed));
+        self.tries.store(if locked.is_ok() { TRIES } else { 1 }, Ordering::Relaxed);
+        locked?;
         let mut text = Vec::new();
         if Read::by_ref(&mut file).take(STATE_BYTES + 1).read_to_end(&mut text)? as u64 > STATE_BYTES {
             let what = format!("{STATE}: it has more than {STATE_BYTES} bytes");
@@ -133,5 +155,30 @@ impl Folder {
             tracing::warn!("{what}");
             reported.insert(what);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limiter::table::LimiterTable;
+
+    #[test]
+    fn a_state_that_stays_locked_is_waited_for_once() {
+        let root = tempfile::tempdir().unwrap();
+        let mut state = State::new(&LimiterTable::default());
+        let folder = Folder::open(root.path(), &mut state).unwrap();
+        let other = File::open(root.path().join(STATE)).unwrap();
+        other.lock().unwrap();
+        let error = lock(&open_or_create(&root.path().join(STATE)).unwrap(), 2).unwrap_err().to_string();
+        assert_eq!(error, "state.json: another process keeps it locked");
+        folder.tries.store(2, Ordering::Relaxed);
+        assert!(folder.read(&mut state).is_err());
+        assert_eq!(folder.tries.load(Ordering::Relaxed), 1);
+        // The limits hold in this process alone.
+        assert_eq!(folder.change(&mut state, |_, id, _| id), 1);
+        other.unlock().unwrap();
+        assert!(folder.read(&mut state).is_ok());
+        assert_eq!(folder.tries.load(Ordering::Relaxed), TRIES);
     }
 }
