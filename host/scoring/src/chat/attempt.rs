@@ -12,7 +12,7 @@ use reqwest::redirect::Policy;
 use std::time::{Duration, SystemTime};
 
 /// The most bytes of an answer that are read.
-const BODY_BYTES: usize = 16 << 20;
+pub(super) const BODY_BYTES: usize = 16 << 20;
 /// The most bytes of an error response that are read.
 const TOLD_BYTES: usize = 500;
 

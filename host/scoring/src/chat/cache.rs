@@ -1,6 +1,8 @@
 //! A cache of answers to earlier requests.
 
+use super::attempt::BODY_BYTES;
 use bytes::Bytes;
+use gavel_data::files::read_regular_text;
 use gavel_plugin::JsonPieces;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -93,7 +95,7 @@ impl AnswerCache {
     pub(super) fn get(&self, key: &Key) -> Option<Bytes> {
         let found = match &self.kept {
             Kept::InMemory(memory) => lock(memory).answers.get(key).cloned(),
-            Kept::InFolder(folder) => std::fs::read(path(folder, key)).ok().map(Bytes::from),
+            Kept::InFolder(folder) => read(&path(folder, key)),
         };
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -140,6 +142,12 @@ impl Memory {
 fn path(folder: &Path, key: &Key) -> PathBuf {
     let hex = blake3::Hash::from_bytes(*key).to_hex();
     folder.join(&hex[..2]).join(format!("{hex}.json"))
+}
+
+/// The answer in a file, which anybody may have written. An answer that is damaged is asked for again.
+fn read(path: &Path) -> Option<Bytes> {
+    let json = read_regular_text(path, BODY_BYTES as u64).ok()?;
+    is_whole(&json).then(|| json.into())
 }
 
 /// Writes a file that others see whole or not at all.
@@ -207,7 +215,24 @@ mod tests {
             assert_eq!((cache.take_counts(), cache.take_counts()), ((1, 3), (0, 0)));
         }
         // Another process finds the answers in the folder.
-        assert!(AnswerCache::open(&in_folder).unwrap().get(&[1; 32]).is_some());
+        let other = AnswerCache::open(&in_folder).unwrap();
+        assert!(other.get(&[1; 32]).is_some());
+        // A file that is no whole answer is asked for again, and replaced.
+        let file = path(folder.path(), &[1; 32]);
+        let place_pipe = || assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let places: [&dyn Fn(); 4] = [
+            &|| std::os::unix::fs::symlink("/dev/zero", &file).unwrap(),
+            &place_pipe,
+            &|| std::fs::write(&file, &answer("a", "stop")[..20]).unwrap(),
+            &|| std::fs::write(&file, answer(&"a".repeat(BODY_BYTES), "stop")).unwrap(),
+        ];
+        for place in places {
+            std::fs::remove_file(&file).unwrap();
+            place();
+            assert_eq!(other.get(&[1; 32]), None);
+            other.keep(&[1; 32], &answer("a", "stop"));
+            assert_eq!(other.get(&[1; 32]).unwrap(), answer("a", "stop"));
+        }
     }
 
     #[test]
