@@ -13,6 +13,8 @@ use std::path::Path;
 use tch::Tensor;
 
 const FILE: &str = "adapter_model.safetensors";
+/// The highest rank, whose memory is taken before the file's other tensors are read: a tensor without columns has none.
+const MOST_ROWS: i64 = 1 << 16;
 /// What PEFT's classes put before the names of a model's tensors.
 const PREFIX: &str = "base_model.model.";
 
@@ -53,6 +55,11 @@ impl Model {
                 let alpha = config.alpha(&format!("model.layers.{layer}.{}", module.path()));
                 if rank == 0 {
                     return Err(file.wrong(format!("tensor `{name}` has no rows")));
+                }
+                if rank > MOST_ROWS {
+                    return Err(
+                        file.wrong(format!("tensor `{name}` has {rank} rows; at most {MOST_ROWS} are supported"))
+                    );
                 }
                 sizes.insert((layer, module), Size { rank, alpha });
             }

@@ -364,6 +364,13 @@ fn what_is_no_plain_lora_is_refused_by_name() {
         let error = weights(names);
         assert!(error.contains(says), "{names:?}: {error}");
     }
+    // Without columns, a tensor of any rank has no bytes, and the adapter would take a terabyte.
+    let wide = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1 << 34, 0], &[]).unwrap();
+    let path = folder.path().join("adapter_model.safetensors");
+    safetensors::serialize_to_file([(format!("{q}.lora_A.weight"), wide)], None, &path).unwrap();
+    let error = Model::load(folder.path(), Kind::Float, device()).err().unwrap().to_string();
+    let expected = format!("tensor `{q}.lora_A.weight` has 17179869184 rows; at most 65536 are supported");
+    assert!(error.contains(&expected), "{error}");
 }
 
 #[test]
