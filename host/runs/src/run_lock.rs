@@ -10,6 +10,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
 
+/// The most bytes of an entry that is read.
+const ENTRY_BYTES: u64 = 4096;
+
 /// Held while this process writes into a run's folder.
 pub(crate) struct RunLock {
     file: File,
@@ -30,7 +33,8 @@ impl RunLock {
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 // The other process may be writing its entry right now.
-                let holder = file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
+                let read = file.take(ENTRY_BYTES).read_to_string(&mut text);
+                let holder = read.ok().and_then(|_| serde_json::from_str(&text).ok());
                 return Err(RunError::InUse { run: run.to_owned(), holder: holder.unwrap_or_default() });
             }
             Err(TryLockError::Error(error)) => tracing::warn!(
@@ -64,6 +68,16 @@ mod tests {
         assert_eq!(holder.pid, Some(std::process::id()));
         let said = holder.to_string();
         assert!(said.starts_with("process ") && said.contains(" since 20"), "{said}");
+        drop(lock);
+        // No more of it is read than an entry has.
+        let lock = RunLock::take(run.path()).unwrap();
+        let entry = fs::read_to_string(layout::lock(run.path())).unwrap();
+        fs::write(layout::lock(run.path()), format!("{entry}{}", " ".repeat(4096))).unwrap();
+        let Err(RunError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };
+        assert_eq!(holder.pid, Some(std::process::id()));
+        fs::write(layout::lock(run.path()), format!("{}{entry}", " ".repeat(4096))).unwrap();
+        let Err(RunError::InUse { holder, .. }) = RunLock::take(run.path()) else { panic!("it was taken twice") };
+        assert_eq!(holder.pid, None);
         drop(lock);
         // The content that an earlier holder left is ignored.
         fs::write(layout::lock(run.path()), "x".repeat(500)).unwrap();

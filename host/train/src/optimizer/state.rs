@@ -6,11 +6,11 @@ use super::AdamW;
 use super::masters::Master;
 use crate::error::{StateError, TrainError};
 use crate::ranks::gather_results;
+use gavel_data::files::open_regular;
 use gavel_policy::{PolicyError, file_dtype, write_tensors};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 use tch::Tensor;
 
@@ -43,7 +43,7 @@ impl AdamW {
     /// Restores the state from `path`, which [`save`](Self::save) wrote for the same model, with any number of ranks. The
     /// following steps are then the same, bit for bit if the ranks are as many. On an error nothing is changed.
     pub fn load(&mut self, path: &Path) -> Result<(), StateError> {
-        let file = File::open(path).map_err(io("read", path))?;
+        let file = open_regular(path).map_err(io("read", path))?;
         // SAFETY: the map is private and lives only in this function; a file that another process truncates
         // meanwhile would raise SIGBUS, as with every reader of safetensors.
         let map = unsafe { Mmap::map(&file) }.map_err(io("read", path))?;
