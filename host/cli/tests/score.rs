@@ -275,3 +275,36 @@ fn a_plugin_is_its_folder_and_alone_it_needs_no_name() {
          hint: write NAME={…}, where NAME is one of: order, b\n",
     );
 }
+
+/// On a full disk, a write fails in the middle; a limit of a file's size does the same here, for any user.
+#[test]
+fn a_file_that_cannot_be_written_whole_leaves_the_former_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = json!({"prompt": "x".repeat(1000), "response": "Answer: 1", "answer": "1"}).to_string();
+    std::fs::write(folder.path().join("data.jsonl"), format!("{row}\n").repeat(200)).unwrap();
+    std::fs::write(folder.path().join("scores.jsonl"), "former\n").unwrap();
+    let answer = built("plugins/exact-answer.wasm");
+    let score = |limit: &str, out: &[&str]| {
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$@\"");
+        let mut command = Command::new("bash");
+        // A cache of its own: a plugin that another test drops could not be written under the limit.
+        command.current_dir(folder.path()).env("GAVEL_CACHE_DIR", folder.path().join("cache"));
+        command.args(["-c", &script, "_", env!("CARGO_BIN_EXE_gavel"), "score"]);
+        command.args(["--plugin", &answer.display().to_string(), "--data", "data.jsonl"]).args(out).output().unwrap()
+    };
+    let former = || std::fs::read_to_string(folder.path().join("scores.jsonl")).unwrap();
+    // The plugin is compiled now: later it comes from the cache.
+    let output = score("unlimited", &["--out", "whole.jsonl"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = score("8", &["--out", "scores.jsonl"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: cannot write scores.jsonl: File too large"), "{}", stderr(&output));
+    assert_eq!(former(), "former\n");
+    let output = score("8", &["--out", "other.jsonl", "--record", "kept"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: cannot write kept/"), "{}", stderr(&output));
+    assert!(!folder.path().join("other.jsonl").exists());
+    let output = score("unlimited", &["--out", "scores.jsonl"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(former().lines().count(), 200);
+}
