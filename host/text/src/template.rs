@@ -118,7 +118,7 @@ impl ChatTemplate {
         let form = Form { text: true, parts: false, arguments_as_text: false };
         let mut template = Self { environments, sources, folder, variables, form };
         template.form =
-            Form::probe(|messages| template.run(template.choose(&[])?, messages, &RenderOptions::default()).ok());
+            Form::probe(|messages| Some(template.run(template.choose(&[])?, messages, &RenderOptions::default())));
         Ok(template)
     }
 

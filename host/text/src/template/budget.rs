@@ -4,6 +4,7 @@ use super::values::{Result, has_namespace, size_within, text};
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 use std::cell::Cell;
+use std::iter::successors;
 
 /// The most steps of the engine. A turn takes some hundred of them.
 const STEPS: u64 = 4_000_000;
@@ -102,6 +103,13 @@ fn charge_list(value: &Value) -> Result<()> {
 
 fn too_long() -> Error {
     Error::new(ErrorKind::OutOfFuel, "its texts and lists are too long: the template makes them longer and longer")
+}
+
+/// Whether a template has failed as it had used up its budget.
+pub(super) fn is_used_up(error: &Error) -> bool {
+    successors(Some(error as &dyn std::error::Error), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<Error>())
+        .any(|error| error.kind() == ErrorKind::OutOfFuel)
 }
 
 /// Refuses a format that asks for wide fields, such as `%099999d`: their memory is taken before the text is counted.

@@ -1,9 +1,12 @@
 //! A conversation as variables of a template.
 
+use super::budget;
 use super::json;
 use super::values::VALUE_BYTES;
 use gavel_data::{ContentPart, Message, ToolCall};
+use minijinja::Error;
 use serde_json::{Map, Value, json as object};
+use std::cell::Cell;
 
 /// How many times rarer lists are compared than texts are read.
 const LISTS_COMPARED: usize = 64;
@@ -20,9 +23,15 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Finds the form by rendering probes, since the template's source does not show it.
-    pub fn probe(renders: impl Fn(&[Value]) -> Option<String>) -> Self {
+    /// Finds the form by rendering probes, since the template's source does not show it. A template that uses up its
+    /// budget for one of them is rendered no further.
+    pub fn probe(render: impl Fn(&[Value]) -> Option<Result<String, Error>>) -> Self {
         const MARK: &str = "pröbe";
+        let used_up = Cell::new(false);
+        let renders = |messages: &[Value]| {
+            let rendered = if used_up.get() { None } else { render(messages) };
+            rendered?.inspect_err(|error| used_up.set(budget::is_used_up(error))).ok()
+        };
         let shows = |messages: &[Value]| {
             renders(messages).is_some_and(|text| {
                 text.contains(MARK) && !text.contains("'type': 'text'") && !text.contains("\"type\": \"text\"")
@@ -135,5 +144,31 @@ impl Size {
     /// all of them where lists are compared, which is rare.
     pub fn fits(&self, text: usize) -> bool {
         self.longest.max(self.bytes / LISTS_COMPARED) <= text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use minijinja::ErrorKind;
+
+    /// How many probes are rendered of a template that fails with `error`.
+    fn probes(error: fn() -> Error) -> usize {
+        let count = Cell::new(0);
+        let form = Form::probe(|_| {
+            count.set(count.get() + 1);
+            Some(Err(error()))
+        });
+        assert_eq!(form, Form { text: false, parts: false, arguments_as_text: false });
+        count.get()
+    }
+
+    #[test]
+    fn a_template_that_uses_up_its_budget_is_probed_once() {
+        let used_up = || Error::from(ErrorKind::OutOfFuel);
+        let within =
+            || Error::new(ErrorKind::InvalidOperation, "in a macro").with_source(Error::from(ErrorKind::OutOfFuel));
+        assert_eq!([probes(used_up), probes(within)], [1, 1]);
+        assert_eq!(probes(|| ErrorKind::InvalidOperation.into()), 6);
     }
 }
