@@ -5,15 +5,20 @@
 use crate::compile::trusted;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::fs;
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use wasmtime::CacheStore;
 
-/// The largest file; a larger one is started anew. CPython's functions have
-/// 26 MB, StarlingMonkey's 36 MB.
-const MAX_BYTES: usize = 256 << 20;
+/// The largest file. When it is full, it becomes the old one, and a new one begins with the functions that are used
+/// from then on. CPython's functions have 26 MB, StarlingMonkey's 36 MB, and both twice, with and without the functions
+/// that read their memory.
+const MAX_BYTES: usize = 192 << 20;
+/// The extension of the old file.
+const OLD: &str = "old";
 /// The file is rewritten only if the new code is at least one 64th of it, since a
 /// few functions differ in every component.
 const WORTH_WRITING: usize = 64;
@@ -23,7 +28,11 @@ const WORTH_WRITING: usize = 64;
 #[derive(Debug)]
 pub(super) struct Functions {
     path: PathBuf,
+    /// The largest file.
+    limit: usize,
     known: Stored,
+    /// The functions of the file before.
+    old: Stored,
     /// The code that is not in the file.
     new: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
 }
@@ -37,22 +46,28 @@ struct Stored {
 }
 
 impl Functions {
-    /// The functions in the file at `path`; empty if it is missing, damaged or
+    /// The functions in the file at `path` and the one before; empty if it is missing, damaged or
     /// another user's.
     pub(super) fn open(path: &Path) -> Arc<Self> {
-        Arc::new(Self { path: path.into(), known: Stored::read(path), new: Mutex::default() })
+        Self::open_within(path, MAX_BYTES)
+    }
+
+    fn open_within(path: &Path, limit: usize) -> Arc<Self> {
+        let (known, old) = (Stored::read(path, limit), Stored::read(&path.with_extension(OLD), limit));
+        Arc::new(Self { path: path.into(), limit, known, old, new: Mutex::default() })
     }
 
     /// Adds the new code to the file, if there is enough of it.
     pub(super) fn keep(&self) -> io::Result<()> {
         let new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
         let size: usize = new.iter().map(|(key, code)| 8 + key.len() + code.len()).sum();
-        if size == 0 || size < self.known.bytes.len() / WORTH_WRITING {
+        if size == 0 || size < self.known.bytes.len() / WORTH_WRITING || blake3::OUT_LEN + size > self.limit {
             return Ok(());
         }
         // Another process may have added to it meanwhile.
-        let mut stored = Stored::read(&self.path);
-        if stored.bytes.len() + size > MAX_BYTES {
+        let mut stored = Stored::read(&self.path, self.limit);
+        if stored.bytes.len() + size > self.limit {
+            fs::rename(&self.path, self.path.with_extension(OLD))?;
             stored = Stored::default();
         }
         let mut bytes = stored.bytes;
@@ -77,13 +92,27 @@ impl Functions {
 
 impl Stored {
     /// The content of the file at `path`; empty if it is not whole.
-    fn read(path: &Path) -> Self {
-        let bytes = trusted::read(path, MAX_BYTES as u64).unwrap_or_default();
+    fn read(path: &Path, limit: usize) -> Self {
+        let bytes = read(path, limit).unwrap_or_default();
         match index(&bytes) {
             Some(code) => Self { bytes, code },
             None => Self::default(),
         }
     }
+
+    fn code(&self, key: &[u8]) -> Option<&[u8]> {
+        self.code.get(key).map(|range| &self.bytes[range.clone()])
+    }
+}
+
+/// The bytes of a file of at most `limit`.
+fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let file = trusted::open(path, limit as u64)?;
+    // The cache removes last what was used last. If the time cannot be set, only this order is wrong.
+    let _ = file.set_modified(SystemTime::now());
+    let mut bytes = Vec::with_capacity(limit.min(usize::try_from(file.metadata()?.len()).unwrap_or(limit)));
+    file.take(limit as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The range of each function's code; `None` if [`Functions::keep`] did not
@@ -110,11 +139,17 @@ fn index(bytes: &[u8]) -> Option<HashMap<Vec<u8>, Range<usize>>> {
 
 impl CacheStore for Functions {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
-        let found = self.known.code.get(key).map(|range| Cow::Borrowed(&self.known.bytes[range.clone()]));
-        found.or_else(|| {
-            let new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
-            Some(Cow::Owned(new.get(key)?.clone()))
-        })
+        if let Some(code) = self.known.code(key) {
+            return Some(Cow::Borrowed(code));
+        }
+        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(code) = new.get(key) {
+            return Some(Cow::Owned(code.clone()));
+        }
+        let code = self.old.code(key)?;
+        // What is used stays when the old file goes.
+        new.insert(key.to_vec(), code.to_vec());
+        Some(Cow::Borrowed(code))
     }
 
     fn insert(&self, key: &[u8], code: Vec<u8>) -> bool {
@@ -176,16 +211,49 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_would_be_too_large_is_begun_anew() {
+    fn a_full_file_is_begun_anew_with_what_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("functions");
-        let old = Functions::open(&path);
-        insert(&old, b"o", MAX_BYTES / 2);
-        old.keep().unwrap();
-        let new = Functions::open(&path);
-        insert(&new, b"n", MAX_BYTES / 2);
-        new.keep().unwrap();
-        let again = Functions::open(&path);
-        assert!(again.get(b"o").is_none() && again.get(b"n").is_some());
+        let open = || Functions::open_within(&path, 1000);
+        let keep = |key: &[u8]| {
+            let functions = open();
+            insert(&functions, key, 400);
+            functions.keep().unwrap();
+        };
+        let has = |key: &[u8]| open().get(key).is_some();
+        keep(b"u");
+        keep(b"v");
+        assert!(has(b"u") && has(b"v"));
+        // The file is full, and what it had is still found.
+        keep(b"w");
+        assert!(has(b"u") && has(b"v") && has(b"w"));
+        // A component that uses an old function and brings no new ones.
+        let functions = open();
+        assert_eq!(functions.get(b"u").unwrap().as_ref(), b"u".repeat(400));
+        functions.keep().unwrap();
+        keep(b"x");
+        assert!(has(b"u") && has(b"w") && has(b"x"));
+        assert!(!has(b"v"), "it was used last before the file was full for the first time");
+        for file in [&path, &path.with_extension(OLD)] {
+            assert!(fs::metadata(file).unwrap().len() <= 1000);
+        }
+        // More than fits.
+        let functions = open();
+        insert(&functions, b"y", 1000);
+        functions.keep().unwrap();
+        assert!(!has(b"y") && has(b"u") && has(b"x"));
+    }
+
+    #[test]
+    fn a_file_that_is_used_is_removed_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("functions");
+        let functions = Functions::open(&path);
+        insert(&functions, b"a", 6);
+        functions.keep().unwrap();
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(Functions::open(&path).get(b"a").is_some());
+        assert_ne!(file.metadata().unwrap().modified().unwrap(), SystemTime::UNIX_EPOCH);
     }
 }
