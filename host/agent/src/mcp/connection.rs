@@ -12,6 +12,10 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use std::error::Error;
+use std::io;
+
+/// The reason where a server has ended, which is found while reading or while writing.
+const ENDED: &str = "the server ended the connection";
 
 /// How many calls a server over HTTP gets at once; the others wait.
 const MAX_REQUESTS: usize = 256;
@@ -108,15 +112,27 @@ impl Connection {
 fn reason(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => reason(fallback),
-        ClientInitializeError::ConnectionClosed(_) => "the server ended the connection".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => ENDED.to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("the server answers: {}", error.message),
-        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref() {
-            Some(StreamableHttpError::<reqwest::Error>::Client(error)) => root(error),
-            Some(error) => root(error),
-            None => root(&*error.error),
-        },
+        ClientInitializeError::TransportError { error, .. } => transport_reason(&*error.error),
         other => other.to_string(),
     }
+}
+
+/// Why nothing can be sent, in words.
+fn transport_reason(error: &(dyn Error + 'static)) -> String {
+    match error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::Client(error)) => root(error),
+        Some(error) => root(error),
+        None if is_broken_pipe(error) => ENDED.to_owned(),
+        None => root(error),
+    }
+}
+
+/// Whether the error, or one that it follows from, is that a program has ended or no longer reads.
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    let own = error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+    own || error.source().is_some_and(is_broken_pipe)
 }
 
 /// Whether the error, or one that it follows from, is that there is no connection.
@@ -148,5 +164,17 @@ fn revision(error: &ClientInitializeError) -> Option<ClientLifecycleMode> {
         }
         ClientInitializeError::UncorrelatedErrorResponse { .. } => Some(ClientLifecycleMode::Initialize),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_ended_is_named_alike_while_reading_and_writing() {
+        let while_writing = |kind: io::ErrorKind| transport_reason(&io::Error::from(kind));
+        assert_eq!(while_writing(io::ErrorKind::BrokenPipe), ENDED);
+        assert_eq!(while_writing(io::ErrorKind::NotFound), "entity not found");
     }
 }
