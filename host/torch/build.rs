@@ -19,12 +19,14 @@ fn main() {
         .flag("-fno-math-errno")
         .flag("-fno-trapping-math")
         .files([
+            "shim/adamw_8bit.cpp",
             "shim/attention.cpp",
             "shim/autograd.cpp",
             "shim/collectives.cpp",
             "shim/context.cpp",
             "shim/head.cpp",
             "shim/layer.cpp",
+            "shim/muon.cpp",
             "shim/optimizer.cpp",
             "shim/transfer.cpp",
         ]);

@@ -1,4 +1,4 @@
-//! The operations of an optimiser (`shim/optimizer.cpp`).
+//! The operations of an optimiser (`shim/optimizer.cpp`, `shim/adamw_8bit.cpp`, `shim/muon.cpp`).
 
 use crate::{Result, checked};
 use std::ffi::c_char;
@@ -26,6 +26,31 @@ unsafe extern "C" {
         weight_decay: f64,
         eps: f64,
     ) -> *mut c_char;
+    fn gavel_adamw_8bit_step(
+        parameter: *const C_tensor,
+        exp_avg: *const C_tensor,
+        exp_avg_scale: *const C_tensor,
+        exp_avg_sq: *const C_tensor,
+        exp_avg_sq_scale: *const C_tensor,
+        step: f64,
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+    ) -> *mut c_char;
+    fn gavel_muon_step(
+        parameter: *const C_tensor,
+        momentum_buffer: *const C_tensor,
+        rows: *const i64,
+        count: usize,
+        lr: f64,
+        momentum: f64,
+        nesterov: bool,
+        newton_schulz_steps: i64,
+        as_adamw: bool,
+        weight_decay: f64,
+    ) -> *mut c_char;
 }
 
 /// The numbers of one AdamW step.
@@ -41,6 +66,25 @@ pub struct AdamWStep {
     /// Added to the denominator.
     pub eps: f64,
 }
+
+/// The numbers of one Muon step.
+pub struct MuonStep {
+    /// The learning rate, before it is adjusted to the shape of a matrix.
+    pub lr: f64,
+    /// Decay of the running mean of the gradient.
+    pub momentum: f64,
+    /// Whether the update is the mean as it would be after another step with the same gradient.
+    pub nesterov: bool,
+    /// Steps of the iteration that makes the update orthogonal.
+    pub newton_schulz_steps: u32,
+    /// Whether updates are as large as AdamW's.
+    pub as_adamw: bool,
+    /// Decoupled, times the learning rate.
+    pub weight_decay: f64,
+}
+
+/// The numbers of a running mean that share a scale if it has 8 bits.
+pub const BLOCK: usize = 256;
 
 fn pointers(tensors: &[Tensor]) -> Vec<*const C_tensor> {
     tensors.iter().map(Tensor::as_ptr).collect()
@@ -113,6 +157,53 @@ pub fn adamw_step(parameters: &[Tensor], exp_avgs: &[Tensor], exp_avg_sqs: &[Ten
             step.betas[1],
             step.weight_decay,
             step.eps,
+        )
+    })
+}
+
+/// One step of a parameter whose running means have 8 bits, with its stored gradient. A mean has a code of 8 bits for
+/// each number of the parameter, and a scale for each [`BLOCK`] of them; the parameter has whole blocks.
+pub fn adamw_8bit_step(
+    parameter: &Tensor,
+    [exp_avg, exp_avg_scale]: [&Tensor; 2],
+    [exp_avg_sq, exp_avg_sq_scale]: [&Tensor; 2],
+    step: &AdamWStep,
+) -> Result<()> {
+    debug_assert!(parameter.numel() == exp_avg_scale.numel() * BLOCK);
+    // SAFETY: the tensors outlive the call.
+    checked(unsafe {
+        gavel_adamw_8bit_step(
+            parameter.as_ptr(),
+            exp_avg.as_ptr(),
+            exp_avg_scale.as_ptr(),
+            exp_avg_sq.as_ptr(),
+            exp_avg_sq_scale.as_ptr(),
+            step.step as f64,
+            step.lr,
+            step.betas[0],
+            step.betas[1],
+            step.weight_decay,
+            step.eps,
+        )
+    })
+}
+
+/// One step with the stored gradient, for each of the matrices that lie one below the other in the parameter and have
+/// these numbers of rows.
+pub fn muon_step(parameter: &Tensor, momentum_buffer: &Tensor, rows: &[i64], step: &MuonStep) -> Result<()> {
+    // SAFETY: the list and the tensors outlive the call.
+    checked(unsafe {
+        gavel_muon_step(
+            parameter.as_ptr(),
+            momentum_buffer.as_ptr(),
+            rows.as_ptr(),
+            rows.len(),
+            step.lr,
+            step.momentum,
+            step.nesterov,
+            i64::from(step.newton_schulz_steps),
+            step.as_adamw,
+            step.weight_decay,
         )
     })
 }
