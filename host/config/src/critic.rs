@@ -2,7 +2,9 @@
 
 use crate::error::ConfigError;
 use gavel_policy::{Dtype, LoraConfig};
-use gavel_train::{OptimizerConfig, Schedule, ScheduleConfig, ScheduleKind, ValueLossConfig};
+use gavel_train::{
+    AdjustLr, MuonConfig, OptimizerConfig, OptimizerKind, Schedule, ScheduleConfig, ScheduleKind, ValueLossConfig,
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -31,7 +33,7 @@ pub struct CriticTable {
     pub steps_alone: u64,
     /// How far the updates of a step may move a value; 0.5 by default.
     pub cliprange_value: f64,
-    /// AdamW's settings.
+    /// The optimiser's settings.
     pub optimizer: CriticOptimizerTable,
 }
 
@@ -39,6 +41,9 @@ pub struct CriticTable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriticOptimizerTable {
+    /// The rule of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<OptimizerKind>,
     /// Decay of the running means of gradient and squared gradient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub betas: Option<[f64; 2]>,
@@ -51,28 +56,79 @@ pub struct CriticOptimizerTable {
     /// A gradient with a larger 2-norm is scaled down to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_grad_norm: Option<f64>,
+    /// The settings of Muon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub muon: Option<CriticMuonTable>,
+}
+
+/// `[train.critic.optimizer.muon]`. A key that is absent has the value that it has in `[train.optimizer.muon]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CriticMuonTable {
+    /// Decay of the running mean of the gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<f64>,
+    /// Whether the update is the mean as it would be after another step with the same gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nesterov: Option<bool>,
+    /// Steps of the iteration that makes the update orthogonal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns_steps: Option<u32>,
+    /// How the learning rate depends on the shape of a matrix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adjust_lr: Option<AdjustLr>,
 }
 
 impl CriticOptimizerTable {
     /// The settings in a run whose `[train.optimizer]` is `policy`.
     pub fn beside(&self, policy: &OptimizerConfig) -> OptimizerConfig {
+        let kind = self.kind.unwrap_or(policy.kind);
+        let muon = policy.muon.filter(|_| kind == OptimizerKind::Muon);
         OptimizerConfig {
+            kind,
             betas: self.betas.unwrap_or(policy.betas),
             eps: self.eps.unwrap_or(policy.eps),
             weight_decay: self.weight_decay.unwrap_or(policy.weight_decay),
             max_grad_norm: self.max_grad_norm.unwrap_or(policy.max_grad_norm),
+            muon: self.muon.map(|own| own.beside(muon.unwrap_or_default())).or(muon),
         }
     }
 }
 
 impl From<OptimizerConfig> for CriticOptimizerTable {
     fn from(whole: OptimizerConfig) -> Self {
-        let OptimizerConfig { betas, eps, weight_decay, max_grad_norm } = whole;
+        let OptimizerConfig { kind, betas, eps, weight_decay, max_grad_norm, muon } = whole;
         Self {
+            kind: Some(kind),
             betas: Some(betas),
             eps: Some(eps),
             weight_decay: Some(weight_decay),
             max_grad_norm: Some(max_grad_norm),
+            muon: muon.map(CriticMuonTable::from),
+        }
+    }
+}
+
+impl CriticMuonTable {
+    /// The settings in a run whose policy has the settings `policy`.
+    fn beside(&self, policy: MuonConfig) -> MuonConfig {
+        MuonConfig {
+            momentum: self.momentum.unwrap_or(policy.momentum),
+            nesterov: self.nesterov.unwrap_or(policy.nesterov),
+            ns_steps: self.ns_steps.unwrap_or(policy.ns_steps),
+            adjust_lr: self.adjust_lr.unwrap_or(policy.adjust_lr),
+        }
+    }
+}
+
+impl From<MuonConfig> for CriticMuonTable {
+    fn from(whole: MuonConfig) -> Self {
+        let MuonConfig { momentum, nesterov, ns_steps, adjust_lr } = whole;
+        Self {
+            momentum: Some(momentum),
+            nesterov: Some(nesterov),
+            ns_steps: Some(ns_steps),
+            adjust_lr: Some(adjust_lr),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct LearningConfig {
     pub gradient_checkpointing: bool,
     /// The learning rate over the run.
     pub schedule: ScheduleConfig,
-    /// AdamW's settings.
+    /// The optimiser's settings.
     pub optimizer: OptimizerConfig,
     /// Steps between validations.
     pub validate_every: u64,
@@ -63,7 +63,7 @@ macro_rules! train_table {
             /// The final value of a falling rate, as a share of the highest; 0 by default.
             #[serde(default)]
             pub min_lr_ratio: f64,
-            /// AdamW's settings.
+            /// The optimiser's settings.
             #[serde(default)]
             pub optimizer: gavel_train::OptimizerConfig,
             /// Steps between validations; 10 by default. The first and the last step are always validated.

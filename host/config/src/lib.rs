@@ -29,7 +29,7 @@ mod unknown_key;
 pub use agent::{AgentKind, AgentTable, RewardTo, ToolTable, WeighBy};
 pub use algorithm::{AdvantageTable, ReferenceTable};
 pub use budget::BudgetTable;
-pub use critic::{CriticOptimizerTable, CriticTable};
+pub use critic::{CriticMuonTable, CriticOptimizerTable, CriticTable};
 pub use dataset::{Dataset, Taskset};
 pub use datasets::{DatasetTable, Datasets};
 pub use error::ConfigError;

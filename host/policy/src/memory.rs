@@ -40,6 +40,8 @@ pub struct ParameterSize {
     pub numbers: u64,
     /// Whether it is in a layer.
     pub is_of_layer: bool,
+    /// Whether it has two dimensions.
+    pub is_matrix: bool,
 }
 
 /// The tokens of a forward pass.
@@ -97,22 +99,22 @@ impl<'a> Footprint<'a> {
         let [h, i] = [self.config.hidden_size, self.config.intermediate_size].map(size);
         let (q, kv, head) = (size(self.config.query_width()), size(self.config.kv_width()), size(self.config.head_dim));
         let architecture = self.config.architecture;
-        let of_layers = |sizes: Vec<u64>| {
+        let of_layers = |sizes: Vec<u64>, is_matrix: bool| {
             let all = (0..self.layers()).flat_map(move |_| sizes.clone());
-            all.map(|numbers| ParameterSize { numbers, is_of_layer: true })
+            all.map(move |numbers| ParameterSize { numbers, is_of_layer: true, is_matrix })
         };
-        let outside = |numbers: u64| ParameterSize { numbers, is_of_layer: false };
+        let outside = |numbers: u64, is_matrix: bool| ParameterSize { numbers, is_of_layer: false, is_matrix };
         let output = match self.config.head.labels() {
             Some(labels) => Some(size(labels) * h),
             None => (!self.config.tie_word_embeddings).then(|| self.embedding()),
         };
         let biases = if architecture.has_qkv_bias() { vec![q + 2 * kv] } else { vec![] };
         let head_norms = if architecture.has_qk_norm() { vec![head, head] } else { vec![] };
-        let mut all = vec![outside(self.embedding())];
-        all.extend(of_layers(vec![(q + 2 * kv) * h, q * h, 2 * i * h, i * h]));
-        all.extend(output.map(outside));
-        all.extend(of_layers([vec![h], biases, head_norms, vec![h]].concat()));
-        all.push(outside(h));
+        let mut all = vec![outside(self.embedding(), true)];
+        all.extend(of_layers(vec![(q + 2 * kv) * h, q * h, 2 * i * h, i * h], true));
+        all.extend(output.map(|numbers| outside(numbers, true)));
+        all.extend(of_layers([vec![h], biases, head_norms, vec![h]].concat(), false));
+        all.push(outside(h, false));
         all
     }
 

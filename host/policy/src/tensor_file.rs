@@ -131,6 +131,7 @@ pub fn file_dtype(kind: Kind) -> Option<Dtype> {
         Kind::BFloat16 => Some(Dtype::BF16),
         Kind::Half => Some(Dtype::F16),
         Kind::Int64 => Some(Dtype::I64),
+        Kind::Uint8 => Some(Dtype::U8),
         _ => None,
     }
 }

@@ -117,6 +117,12 @@ pub enum StateError {
     /// The content of the file is wrong.
     #[error("optimiser state {}: {what}", path.display())]
     Format { path: PathBuf, what: String },
+    /// The state of another kind of optimiser.
+    #[error(
+        "optimiser state {} is of the kind `{found}`, not `{expected}`\nhint: continue with `kind = \"{found}\"`, or start a new run from the weights",
+        path.display()
+    )]
+    Kind { path: PathBuf, expected: &'static str, found: &'static str },
     /// A tensor of this model is not in the file.
     #[error("optimiser state {} does not have the tensor `{name}`: it belongs to another model", path.display())]
     Missing { path: PathBuf, name: String },

@@ -43,7 +43,7 @@ pub use kl::{KlConfig, KlEstimator};
 pub use logprobs::log_probs;
 pub use loss::{Aggregation, ClipRange, LossConfig, OldLogProbs, PolicyLoss, PpoClip};
 pub use off_policy::{OffPolicyConfig, RolloutIs, RolloutRs, Staleness};
-pub use optimizer::{AdamW, OptimizerConfig, Parameters};
+pub use optimizer::{AdjustLr, MuonConfig, Optimizer, OptimizerConfig, OptimizerKind, Parameters};
 pub use preference::{BradleyTerryConfig, ConversationPair, DpoConfig, PairStats, ResponsePair};
 pub use schedule::{Schedule, ScheduleConfig, ScheduleKind};
 pub use sft::{SftRow, SftStats};

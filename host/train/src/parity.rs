@@ -1,6 +1,8 @@
 //! Losses, KL estimators and advantages against verl's, on the fixtures of `tests/parity/algorithms.py`, and the updates
 //! of a step, on the fixture of `tests/parity/epochs.py`.
 
+mod optimizers;
+
 use crate::loss::{LearnedToken, Tokens};
 use crate::testing::policy_update;
 use crate::{
@@ -308,7 +310,8 @@ fn the_updates_of_a_step_of_several_epochs_are_verls() {
     let rows: Vec<Experience> = step.rows.iter().enumerate().map(experience).collect();
     let mini_batches: Vec<Vec<Experience>> = rows.chunks(step.mini_batch).map(<[_]>::to_vec).collect();
     let StepOfEpochs { betas, eps, weight_decay, max_grad_norm, .. } = step;
-    let mut trainer = Trainer::new(&model, OptimizerConfig { betas, eps, weight_decay, max_grad_norm }, 1000).unwrap();
+    let optimizer = OptimizerConfig { betas, eps, weight_decay, max_grad_norm, ..OptimizerConfig::default() };
+    let mut trainer = Trainer::new(&model, optimizer, 1000).unwrap();
     let loss = LossConfig { policy: PolicyLoss::PpoClip(PpoClip::new(0.2, 0.2)), ..LossConfig::default() };
     let mut updates = step.updates.iter().enumerate();
     for mini_batch in passes(&mini_batches, step.epochs) {

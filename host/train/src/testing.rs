@@ -1,7 +1,7 @@
 //! Small models and rows for tests.
 
 use crate::optimizer::tests::exp_avg;
-use crate::{Experience, LossConfig, OptimizerConfig, PolicyUpdate, SampleId, Trainer};
+use crate::{Experience, LossConfig, OptimizerConfig, OptimizerKind, PolicyUpdate, SampleId, Trainer};
 use gavel_data::seed::uniform;
 use gavel_policy::{Architecture, Device, Head, Kind, Model, ModelConfig};
 
@@ -64,8 +64,14 @@ pub fn tiny_f64(seed: u64) -> Model {
 }
 
 /// Settings of an optimiser whose first mean is the gradient itself.
-pub const BARE: OptimizerConfig =
-    OptimizerConfig { betas: [0.0, 0.999], eps: 1e-8, weight_decay: 0.0, max_grad_norm: f64::INFINITY };
+pub const BARE: OptimizerConfig = OptimizerConfig {
+    kind: OptimizerKind::Adamw,
+    betas: [0.0, 0.999],
+    eps: 1e-8,
+    weight_decay: 0.0,
+    max_grad_norm: f64::INFINITY,
+    muon: None,
+};
 
 /// The gradient of each parameter in the last step of a [`BARE`] trainer.
 pub fn last_gradients(model: &Model, trainer: &Trainer) -> Vec<(String, Vec<f64>)> {

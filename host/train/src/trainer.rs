@@ -7,7 +7,7 @@ use crate::experience::Experience;
 use crate::logprobs::{gradient_norms, log_probs, token_values};
 use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
 use crate::off_policy::{Correction, Ratios};
-use crate::optimizer::{AdamW, OptimizerConfig, Parameters};
+use crate::optimizer::{Optimizer, OptimizerConfig, Parameters};
 use crate::ranks::gather_results;
 use crate::statistics::{ChunkSums, Statistics, Sums};
 use gavel_policy::{Model, Phase, TrainingPass};
@@ -53,7 +53,7 @@ pub struct PolicyUpdate<'a> {
 /// may be empty. A step has the gradient and the statistics of one process with all rows, to rounding. If a rank fails,
 /// all do.
 pub struct Trainer {
-    pub(crate) optimizer: AdamW,
+    pub(crate) optimizer: Optimizer,
     pub(crate) max_tokens: usize,
     checkpointing: bool,
     is_deterministic: bool,
@@ -83,7 +83,11 @@ impl Trainer {
         held: Parameters,
     ) -> Result<Self> {
         config.validate()?;
-        let optimizer = AdamW::of_ranks(model.parameters(), config, peers.clone(), held)
+        let rows = |name: &str, parameter: &Tensor| {
+            let parts = model.parts(name, &parameter.f_detach()?)?;
+            Ok(parts.iter().map(|(_, part)| part.size()[0]).collect())
+        };
+        let optimizer = Optimizer::of_ranks(model.parameters(), rows, config, peers.clone(), held)
             .map_err(|error| error.during(Phase::Optimizer))?;
         let max_tokens = max_tokens_per_micro_batch;
         Ok(Self { optimizer, max_tokens, checkpointing: false, is_deterministic: false, peers })

@@ -4,7 +4,8 @@
 
 use gavel_policy::{Device, Kind, Model, Tensor};
 use gavel_train::{
-    BradleyTerryConfig, ConversationPair, DpoConfig, OptimizerConfig, PairStats, ResponsePair, SftRow, Trainer,
+    BradleyTerryConfig, ConversationPair, DpoConfig, OptimizerConfig, OptimizerKind, PairStats, ResponsePair, SftRow,
+    Trainer,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -43,8 +44,14 @@ struct DpoCase {
 }
 
 /// The first mean of this optimiser is the gradient itself, and a step with the rate 0 changes nothing.
-const BARE: OptimizerConfig =
-    OptimizerConfig { betas: [0.0, 0.999], eps: 1e-8, weight_decay: 0.0, max_grad_norm: f64::INFINITY };
+const BARE: OptimizerConfig = OptimizerConfig {
+    kind: OptimizerKind::Adamw,
+    betas: [0.0, 0.999],
+    eps: 1e-8,
+    weight_decay: 0.0,
+    max_grad_norm: f64::INFINITY,
+    muon: None,
+};
 
 fn parity(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity").join(name)

@@ -1,5 +1,5 @@
 use super::*;
-use gavel_train::{OptimizerConfig, RolloutIs, RolloutRs};
+use gavel_train::{AdjustLr, MuonConfig, OptimizerConfig, OptimizerKind, RolloutIs, RolloutRs};
 
 /// A `[train]` table with these keys beside those that must be there.
 fn rl_table(text: &str) -> RlTable {
@@ -104,6 +104,10 @@ fn a_critic_is_for_gae_and_there_by_itself() {
         ("cliprange_value = 0.0", "train.critic.cliprange_value must be a number above 0, not 0"),
         ("learning_rate = -1.0", "train.critic.learning_rate must be"),
         ("optimizer.eps = -1.0", "train.critic.optimizer.eps must be"),
+        (
+            "optimizer.muon.momentum = 0.9",
+            "train.critic.optimizer.kind must be `muon` beside a table `muon`, not `adamw`",
+        ),
     ] {
         let found = error(&format!("algorithm = 'gae'\ncritic = {{ {critic} }}"));
         assert!(found.starts_with(says), "{found}");
@@ -126,6 +130,14 @@ fn a_critic_has_the_optimiser_of_the_policy_but_for_the_keys_of_its_own() {
     let own = OptimizerConfig { max_grad_norm: 2.0, weight_decay: 0.0, ..policy };
     assert_eq!(optimizer(&format!("{text}\ncritic.optimizer = {{ max_grad_norm = 2.0, weight_decay = 0.0 }}")), own);
     assert_eq!(optimizer("critic.optimizer.eps = 1e-6"), OptimizerConfig { eps: 1e-6, ..OptimizerConfig::default() });
+    let muon = "optimizer = { kind = 'muon', muon = { momentum = 0.9, adjust_lr = 'original' } }";
+    let settings = MuonConfig { momentum: 0.9, adjust_lr: AdjustLr::Original, ..MuonConfig::default() };
+    let with_muon = OptimizerConfig { kind: OptimizerKind::Muon, muon: Some(settings), ..OptimizerConfig::default() };
+    assert_eq!(optimizer(muon), with_muon);
+    let own = OptimizerConfig { muon: Some(MuonConfig { ns_steps: 3, ..settings }), ..with_muon };
+    assert_eq!(optimizer(&format!("{muon}\ncritic.optimizer.muon.ns_steps = 3")), own);
+    let own = OptimizerConfig { kind: OptimizerKind::Adamw8Bit, ..OptimizerConfig::default() };
+    assert_eq!(optimizer(&format!("{muon}\ncritic.optimizer.kind = 'adamw_8bit'")), own);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use gavel_config::{Config, LearningConfig, RlTable, SftTable};
 use gavel_policy::ModelConfig;
 use gavel_train::memory::SharedBy;
 use gavel_train::{Parameters, SftRow};
-use plan::{MiniBatch, Plan, longest};
+use plan::{CriticPlan, MiniBatch, Plan, longest};
 use std::collections::BTreeSet;
 
 /// What each of `ranks` ranks of `gavel train` needs with these prompts.
@@ -47,10 +47,16 @@ pub(crate) fn predict_train(
         && select(setup.planned.as_ref(), critic.device.as_ref().unwrap_or(&config.model.device))? == plan.device()
     {
         let sizes = crate::run::critic::sizes(critic, &setup.sizes)?;
-        plan.critic = Some((sizes, critic.dtype.unwrap_or(config.model.dtype), critic.lora.clone()));
+        plan.critic = Some(CriticPlan {
+            sizes,
+            dtype: critic.dtype.unwrap_or(config.model.dtype),
+            lora: critic.lora.clone(),
+            optimizer: critic.optimizer.beside(&table.optimizer).kind,
+        });
     }
     plan.keeps_before_step =
         config.schedule.stream && table.loss().needs_proximal() && table.mini_batch() < table.prompts_per_step;
+    plan.optimizer = table.optimizer.kind;
     plan.gradient_checkpointing = table.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = table.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
@@ -74,6 +80,7 @@ pub(crate) fn predict_sft(
         learned: rows().map(learned).fold(0.0, f64::max),
     };
     let mut plan = Plan::new(config, setup, batch, 0, 0, shared(config, ranks))?;
+    plan.optimizer = config.train.optimizer.kind;
     plan.gradient_checkpointing = config.train.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = config.train.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
@@ -103,6 +110,7 @@ pub(crate) fn predict_pairs<T>(
     let batch = MiniBatch { rows: 2 * batch_size.div_ceil(ranks) as u64, group: 2, prompt, response, learned };
     let mut plan = Plan::new(config, setup, batch, 0, 0, shared(config, ranks))?;
     plan.has_reference = has_reference;
+    plan.optimizer = learning.optimizer.kind;
     plan.gradient_checkpointing = learning.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = learning.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()

@@ -13,8 +13,8 @@ use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
 use gavel_rollout::RewardModelFootprint;
 use gavel_torch::head::TOKENS_AT_A_TIME;
-use gavel_train::LongestRows;
 use gavel_train::memory::{SharedBy, TrainingFootprint};
+use gavel_train::{LongestRows, OptimizerKind};
 
 /// The settings and sizes that decide how much memory a run takes.
 #[derive(Debug, Clone)]
@@ -24,6 +24,7 @@ pub(super) struct Plan<'a> {
     device: Device,
     /// The ranks that train the model.
     ranks: SharedBy,
+    pub(super) optimizer: OptimizerKind,
     /// The parameters of the adapters, if these are trained.
     adapters: Option<u64>,
     /// Whether there is a checkpoint, and no adapters beside it.
@@ -33,8 +34,8 @@ pub(super) struct Plan<'a> {
     pub(super) idle_penalty: Option<&'static str>,
     /// The sizes of the reference, if it is not the policy that the run starts from.
     pub(super) other_reference: Option<ModelConfig>,
-    /// The sizes and the dtype of the critic, and its adapters, if it is on the same device.
-    pub(super) critic: Option<(ModelConfig, Dtype, Option<LoraConfig>)>,
+    /// The critic, if it is on the same device.
+    pub(super) critic: Option<CriticPlan>,
     /// Whether the policy before each step is kept while its mini-batches are learned from.
     pub(super) keeps_before_step: bool,
     pub(super) gradient_checkpointing: bool,
@@ -48,6 +49,16 @@ pub(super) struct Plan<'a> {
     reward_models: Vec<(String, RewardModelFootprint)>,
     /// The GPU that is planned for, in place of a device of this machine.
     gpu: Option<PlannedGpu>,
+}
+
+/// What decides how much memory a critic takes.
+#[derive(Debug, Clone)]
+pub(super) struct CriticPlan {
+    pub(super) sizes: ModelConfig,
+    pub(super) dtype: Dtype,
+    /// Its adapters, if only these are trained.
+    pub(super) lora: Option<LoraConfig>,
+    pub(super) optimizer: OptimizerKind,
 }
 
 /// Reward models by name.
@@ -147,6 +158,7 @@ impl<'a> Plan<'a> {
             dtype: config.model.dtype,
             device,
             ranks,
+            optimizer: OptimizerKind::default(),
             adapters,
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
@@ -350,10 +362,10 @@ impl<'a> Plan<'a> {
     }
 
     fn critic_trained(&self) -> Option<TrainingFootprint<'_>> {
-        let (sizes, dtype, lora) = self.critic.as_ref()?;
+        let CriticPlan { sizes, dtype, lora, optimizer } = self.critic.as_ref()?;
         let model = Footprint::new(sizes, dtype.kind(), self.device);
         let model = lora.as_ref().map_or(model, |lora| model.with_adapters(model.adapters(lora)));
-        Some(TrainingFootprint { model, ranks: self.ranks })
+        Some(TrainingFootprint { model, ranks: self.ranks, optimizer: *optimizer })
     }
 
     /// The device of the policy.
@@ -367,7 +379,7 @@ impl<'a> Plan<'a> {
     }
 
     fn trained(&self) -> TrainingFootprint<'a> {
-        TrainingFootprint { model: self.model(), ranks: self.ranks }
+        TrainingFootprint { model: self.model(), ranks: self.ranks, optimizer: self.optimizer }
     }
 
     /// Keys and values at their most. Conversations that wait for a turn may take as much as the rows under way.
@@ -481,6 +493,7 @@ mod tests {
             dtype: Dtype::Bfloat16,
             device: Device::Cuda(0),
             ranks: SharedBy { ranks, by_layer },
+            optimizer: OptimizerKind::Adamw,
             adapters: None,
             may_adapt: true,
             has_reference: false,

@@ -5,7 +5,9 @@ mod ranks;
 pub use ranks::SharedBy;
 
 use crate::batch::tokens_per_chunk;
-use gavel_policy::memory::{FLOAT, Footprint, PassShape};
+use crate::optimizer::{OptimizerKind, has_8_bits, is_for_muon};
+use gavel_policy::memory::{FLOAT, Footprint, ParameterSize, PassShape};
+use gavel_torch::optimizer::BLOCK;
 
 /// The memory that a model takes that is trained, on one of the ranks that train it.
 #[derive(Debug, Clone, Copy)]
@@ -14,12 +16,14 @@ pub struct TrainingFootprint<'a> {
     pub model: Footprint<'a>,
     /// The ranks that share its training state.
     pub ranks: SharedBy,
+    /// The optimiser that trains it.
+    pub optimizer: OptimizerKind,
 }
 
 impl<'a> TrainingFootprint<'a> {
-    /// In one process, which has everything.
+    /// In one process, which has everything, with AdamW.
     pub fn alone(model: Footprint<'a>) -> Self {
-        Self { model, ranks: SharedBy::ALONE }
+        Self { model, ranks: SharedBy::ALONE, optimizer: OptimizerKind::Adamw }
     }
 
     /// Whether ranks have the weights of layers only while these compute, in an update.
@@ -37,11 +41,27 @@ impl<'a> TrainingFootprint<'a> {
         self.is_by_layer() && self.model.device.is_cuda()
     }
 
-    /// AdamW: two moments in 32 bits for each trained parameter, and a master
-    /// copy if the parameter has 16 bits. Several ranks share them.
+    /// The state of the optimiser, such as AdamW's two running means, and a master copy in 32 bits of a parameter that has
+    /// 16 bits. Several ranks share them.
     pub fn optimizer(&self) -> u64 {
-        let has_masters = self.model.adapters.is_none() && self.model.is_half();
-        self.ranks.own(&self.model) * FLOAT * if has_masters { 3 } else { 2 }
+        if self.model.adapters.is_some() {
+            return self.optimizer_of_adapters();
+        }
+        let master = if self.model.is_half() { FLOAT } else { 0 };
+        let bytes = |tensor: &ParameterSize| tensor.numbers * master + state(self.optimizer, tensor);
+        self.ranks.most_of_a_rank(&self.model, bytes)
+    }
+
+    /// The same of adapters, which are matrices of layers, and of the head of a classifier or critic. Running means of
+    /// 8 bits are counted as if they had 32: many adapters are too small for them.
+    fn optimizer_of_adapters(&self) -> u64 {
+        let own = self.ranks.own(&self.model);
+        let config = self.model.config;
+        let head = config.head.labels().map_or(0, |labels| labels as u64 * config.hidden_size as u64);
+        match self.optimizer {
+            OptimizerKind::Muon => (own + head.min(own)) * FLOAT,
+            OptimizerKind::Adamw | OptimizerKind::Adamw8Bit => 2 * own * FLOAT,
+        }
     }
 
     /// The gradients, which are summed in 32 bits, and the gradient of the
@@ -71,9 +91,21 @@ impl<'a> TrainingFootprint<'a> {
     }
 }
 
+/// The bytes of an optimiser's state of a parameter.
+fn state(optimizer: OptimizerKind, parameter: &ParameterSize) -> u64 {
+    let numbers = parameter.numbers;
+    match optimizer {
+        OptimizerKind::Adamw8Bit if has_8_bits(numbers as usize) => 2 * (numbers + numbers / BLOCK as u64 * FLOAT),
+        OptimizerKind::Muon if is_for_muon(parameter.is_of_layer, parameter.is_matrix) => numbers * FLOAT,
+        _ => 2 * numbers * FLOAT,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimizer::tests::held;
+    use crate::optimizer::{Optimizer, OptimizerConfig};
     use gavel_policy::{Device, Kind, LoraConfig, Model, ModelConfig, Module};
 
     fn config(more: &str) -> ModelConfig {
@@ -101,6 +133,24 @@ mod tests {
             let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
             let half = Footprint::new(&config, Kind::BFloat16, Device::Cpu);
             assert_eq!(TrainingFootprint::alone(half).optimizer(), 12 * numbers(&model), "{more}");
+        }
+    }
+
+    #[test]
+    fn muon_has_one_number_for_a_parameter_of_adapters_but_two_for_the_head() {
+        for (more, head) in [("", 0), (r#","architectures":["Qwen2ForSequenceClassification"],"num_labels":2"#, 2 * 16)]
+        {
+            let config = config(&format!(r#","model_type":"qwen2"{more}"#));
+            let lora = LoraConfig { rank: 3, ..Default::default() };
+            let model = Model::random(config.clone(), 0, Device::Cpu).unwrap();
+            let adapted = model.adapt(&lora, std::path::Path::new("base"), 0).unwrap();
+            let model = Footprint::new(&config, Kind::Float, Device::Cpu).with_adapters(numbers(&adapted));
+            let footprint = TrainingFootprint { optimizer: OptimizerKind::Muon, ..TrainingFootprint::alone(model) };
+            let optimizer = OptimizerConfig { kind: OptimizerKind::Muon, ..OptimizerConfig::default() };
+            let optimizer = Optimizer::new(adapted.parameters(), optimizer).unwrap();
+            let [_, state, _] = held(&optimizer);
+            assert_eq!(footprint.optimizer(), state as u64);
+            assert_eq!(state as u64, 4 * (numbers(&adapted) + head));
         }
     }
 

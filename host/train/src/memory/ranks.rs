@@ -1,7 +1,7 @@
 //! What one of several ranks has of a model that they train together.
 
 use crate::optimizer::owners;
-use gavel_policy::memory::{FLOAT, Footprint};
+use gavel_policy::memory::{FLOAT, Footprint, ParameterSize};
 
 /// The ranks that share the state of a model's training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,8 @@ impl SharedBy {
         }
         let layer = layer_parameters(model);
         let outside = model.parameters() - model.layers() * layer;
-        (outside + self.most_of_a_rank(model, |is_of_layer| is_of_layer) + layer) * model.bytes()
+        let of_layers = |tensor: &ParameterSize| if tensor.is_of_layer { tensor.numbers } else { 0 };
+        (outside + self.most_of_a_rank(model, of_layers) + layer) * model.bytes()
     }
 
     /// The gradients of one of several ranks, in 32 bits. Whole: all of its micro-batches so far. By layer: the sums that
@@ -53,18 +54,17 @@ impl SharedBy {
     pub(super) fn own(self, model: &Footprint<'_>) -> u64 {
         match (model.adapters, self.ranks) {
             (Some(adapters), ranks) => adapters.div_ceil(ranks.max(1) as u64),
-            (None, 0..=1) => model.parameters(),
-            (None, _) => self.most_of_a_rank(model, |_| true),
+            (None, _) => self.most_of_a_rank(model, |tensor| tensor.numbers),
         }
     }
 
-    /// The most numbers that one rank owns, of the parameters that count, given whether they are in a layer.
-    fn most_of_a_rank(self, model: &Footprint<'_>, counts: impl Fn(bool) -> bool) -> u64 {
+    /// The most that one rank owns, given how much that is of a parameter.
+    pub(super) fn most_of_a_rank(self, model: &Footprint<'_>, of: impl Fn(&ParameterSize) -> u64) -> u64 {
         let tensors = model.tensors();
         let sizes: Vec<usize> = tensors.iter().map(|tensor| tensor.numbers as usize).collect();
         let mut loads = vec![0; self.ranks.max(1)];
         for (tensor, owner) in tensors.iter().zip(owners(&sizes, loads.len())) {
-            loads[owner] += if counts(tensor.is_of_layer) { tensor.numbers } else { 0 };
+            loads[owner] += of(tensor);
         }
         loads.into_iter().max().unwrap_or(0)
     }

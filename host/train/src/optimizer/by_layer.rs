@@ -1,6 +1,6 @@
 //! Updates in which ranks hold layers in parts.
 
-use super::AdamW;
+use super::Optimizer;
 use super::layers::{Exchange, without_numbers};
 use crate::error::{Result, TrainError};
 use crate::ranks::gather_results;
@@ -8,7 +8,7 @@ use gavel_policy::{Moment, Stage};
 use gavel_torch::optimizer as torch;
 use tch::{Device, Tensor};
 
-impl AdamW {
+impl Optimizer {
     /// Whether the ranks hold layers in parts.
     pub(crate) fn is_by_layer(&self) -> bool {
         self.layers.is_some()
@@ -80,16 +80,16 @@ impl AdamW {
         self.move_state(false)
     }
 
-    /// Moves the moments and masters that this rank has to the device of the model, or to host memory.
+    /// Moves the state and masters that this rank has to the device of the model, or to host memory.
     fn move_state(&mut self, to_model: bool) -> Result<()> {
         let _guard = tch::no_grad_guard();
-        for ((leaf, parameter), moments) in self.leaves.iter().zip(&self.parameters).zip(&mut self.moments) {
+        for ((leaf, parameter), state) in self.leaves.iter().zip(&self.parameters).zip(&mut self.states) {
             let device = if to_model { leaf.device() } else { Device::Cpu };
-            for moment in moments.iter_mut().flatten() {
-                *moment = moment.f_to_device(device)?;
+            for tensor in state.iter_mut().flatten() {
+                *tensor = tensor.f_to_device(device)?;
             }
             let is_master = leaf.kind() != parameter.kind();
-            if moments.is_some() && is_master && parameter.device() != device {
+            if state.is_some() && is_master && parameter.device() != device {
                 parameter.shallow_clone().f_set_data(&parameter.f_to_device(device)?)?;
             }
         }

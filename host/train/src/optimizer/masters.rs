@@ -8,6 +8,9 @@ use crate::error::{Result, TrainError};
 use gavel_torch::optimizer as torch;
 use tch::{Kind, Tensor};
 
+/// The name of a master in a file, before its parameter's.
+pub(super) const MASTER: &str = "master";
+
 /// The parameters of kind `BFloat16`, each with its master of kind `Float`. Of a master that another rank has, only the
 /// gradient is here.
 pub(super) struct Masters {
@@ -69,7 +72,7 @@ impl Masters {
 #[cfg(test)]
 mod tests {
     use crate::optimizer::tests::{exp_avg, halves, share, values};
-    use crate::optimizer::{AdamW, OptimizerConfig};
+    use crate::optimizer::{Optimizer, OptimizerConfig};
     use crate::testing::{experiences, policy_update, tiny};
     use crate::{LossConfig, OldLogProbs, Trainer, UpdateStats};
     use gavel_policy::Model;
@@ -81,7 +84,7 @@ mod tests {
         let half =
             vec![("x".to_owned(), Tensor::from_slice(&[1.0f32]).to_kind(Kind::BFloat16).set_requires_grad(true))];
         let full = vec![("x".to_owned(), Tensor::from_slice(&[1.0f32]).set_requires_grad(true))];
-        let [mut rounded, mut plain] = [&half, &full].map(|x| AdamW::new(share(x), config).unwrap());
+        let [mut rounded, mut plain] = [&half, &full].map(|x| Optimizer::new(share(x), config).unwrap());
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..100 {
             // The next number of 16 bits below 1 is 1 - 1/256, which is 40 steps away.
@@ -102,7 +105,7 @@ mod tests {
     fn gradients_of_16_bits_are_added_up_in_32() {
         let all = halves();
         let mut optimizer =
-            AdamW::new(share(&all), OptimizerConfig { max_grad_norm: f64::INFINITY, ..Default::default() });
+            Optimizer::new(share(&all), OptimizerConfig { max_grad_norm: f64::INFINITY, ..Default::default() });
         let optimizer = optimizer.as_mut().unwrap();
         // 1 + 1/512 is 1 in 16 bits.
         for factor in [1.0].into_iter().chain([1.0 / 512.0; 256]) {
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn parameters_keep_their_gradients_once_the_optimiser_is_gone() {
         let all = halves();
-        drop(AdamW::new(share(&all), OptimizerConfig::default()).unwrap());
+        drop(Optimizer::new(share(&all), OptimizerConfig::default()).unwrap());
         all[0].1.sum(Kind::Float).backward();
         assert_eq!(values(&all[0].1.grad()), [1.0, 1.0]);
     }
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn float16_is_refused_by_name() {
         let all = vec![("x".to_owned(), Tensor::from_slice(&[1.0f32]).to_kind(Kind::Half))];
-        let error = AdamW::new(all, OptimizerConfig::default()).err().unwrap().to_string();
+        let error = Optimizer::new(all, OptimizerConfig::default()).err().unwrap().to_string();
         assert!(error.starts_with("parameter `x` is in float16"), "{error}");
     }
 

@@ -1,65 +1,29 @@
-//! AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization",
-//! 2019) with clipping of the gradient's norm.
+//! AdamW and Muon, with clipping of the gradient's norm.
 
 mod buckets;
 mod by_layer;
+mod config;
 mod layers;
 mod masters;
 mod owners;
 mod ranks;
+mod rule;
 mod state;
 mod sums;
 
-use crate::config::{ConfigError, check};
 use crate::error::{Result, TrainError};
 use buckets::{BUCKET_BYTES, begin_alike};
+pub use config::{AdjustLr, MuonConfig, OptimizerConfig, OptimizerKind};
 use gavel_torch::optimizer as torch;
 use gavel_torch::peers::Peers;
 use layers::Layers;
 pub use layers::Parameters;
 use masters::Masters;
 pub(crate) use owners::owners;
-use serde::{Deserialize, Serialize};
+use rule::{Group, Rule};
+pub(crate) use rule::{has_8_bits, is_for_muon};
 use sums::Sums;
 use tch::{Device, Tensor};
-
-/// The settings of the optimiser, besides the learning rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct OptimizerConfig {
-    /// Decay of the running means of gradient and squared gradient; `[0.9,
-    /// 0.999]` by default.
-    pub betas: [f64; 2],
-    /// Added to the denominator; 1e-8 by default.
-    pub eps: f64,
-    /// Decoupled weight decay, times the learning rate a step; 0.01 by default.
-    /// Norms and biases do not decay.
-    pub weight_decay: f64,
-    /// A gradient with a larger 2-norm is scaled down to it; 1 by default,
-    /// `inf` for never.
-    pub max_grad_norm: f64,
-}
-
-impl Default for OptimizerConfig {
-    fn default() -> Self {
-        Self { betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.01, max_grad_norm: 1.0 }
-    }
-}
-
-impl OptimizerConfig {
-    /// Refuses values that are not valid, naming the key.
-    pub fn validate(&self) -> std::result::Result<(), ConfigError> {
-        for beta in self.betas {
-            check("betas", beta, "two numbers of at least 0 and below 1", |beta| (0.0..1.0).contains(&beta))?;
-        }
-        check("eps", self.eps, "a number above 0", |eps| eps > 0.0)?;
-        check("weight_decay", self.weight_decay, "a number of at least 0", |decay| decay >= 0.0)?;
-        match self.max_grad_norm {
-            norm if norm > 0.0 => Ok(()),
-            norm => Err(ConfigError::new("max_grad_norm", "a number above 0, or inf", norm)),
-        }
-    }
-}
 
 /// The optimiser of a model's parameters, which it shares with the model.
 ///
@@ -71,7 +35,7 @@ impl OptimizerConfig {
 /// With several ranks each owns some parameters: it alone has their running means, masters and summed gradients, takes the
 /// step for them, and sends them to the others (ZeRO-2: Rajbhandari et al., "ZeRO: memory optimizations toward training
 /// trillion parameter models", arXiv:1910.02054).
-pub struct AdamW {
+pub struct Optimizer {
     config: OptimizerConfig,
     names: Vec<String>,
     /// The model's own parameters.
@@ -80,8 +44,10 @@ pub struct AdamW {
     /// masters.
     parameters: Vec<Tensor>,
     masters: Masters,
-    /// The running means of each parameter's gradient and squared gradient, where this rank has them.
-    moments: Vec<Option<[Tensor; 2]>>,
+    /// How a step changes each parameter.
+    rules: Vec<Rule>,
+    /// The state of each parameter, such as running means, as its rule has it, where this rank has it.
+    states: Vec<Option<Vec<Tensor>>>,
     /// The rank that owns each parameter.
     owners: Vec<usize>,
     peers: Peers,
@@ -94,23 +60,26 @@ pub struct AdamW {
     steps: u64,
 }
 
-impl AdamW {
+impl Optimizer {
     /// A fresh optimiser of `parameters`, each a leaf with its name. Those with
     /// one dimension, norms and biases, do not decay.
     ///
     /// # Errors
     /// A parameter is of kind `Half`, in which small gradients are 0.
     pub fn new(parameters: Vec<(String, Tensor)>, config: OptimizerConfig) -> Result<Self> {
-        Self::of_ranks(parameters, config, Peers::alone(), Parameters::Whole)
+        let whole = |_: &str, parameter: &Tensor| Ok(vec![parameter.size()[0]]);
+        Self::of_ranks(parameters, whole, config, Peers::alone(), Parameters::Whole)
     }
 
     /// Like [`new`](Self::new), for several ranks, which all call it. The parameters become the parameters of rank 0.
-    /// This rank has the optimiser's state of its own parameters alone.
+    /// This rank has the optimiser's state of its own parameters alone. `rows` has the rows of each of the matrices that
+    /// lie one below the other in a parameter.
     ///
     /// # Errors
     /// As [`new`](Self::new), or a rank is gone.
     pub(crate) fn of_ranks(
         parameters: Vec<(String, Tensor)>,
+        rows: impl Fn(&str, &Tensor) -> Result<Vec<i64>>,
         config: OptimizerConfig,
         peers: Peers,
         held: Parameters,
@@ -126,20 +95,39 @@ impl AdamW {
         let mut parameters: Vec<Tensor> = leaves.iter().map(Tensor::shallow_clone).collect();
         let is_own = |at: usize| owners[at] == peers.rank();
         let masters = Masters::replace(&names, &mut parameters, is_own)?;
+        let rules = names.iter().zip(&parameters);
+        let rules = rules.map(|(name, parameter)| Rule::of(config.kind, name, parameter, || rows(name, parameter)));
+        let rules = rules.collect::<Result<Vec<Rule>>>()?;
         let zeros = |at: usize| -> Result<_> {
             let parameter = &parameters[at];
             let device = if layers.is_some() { Device::Cpu } else { parameter.device() };
-            let zeros = || Tensor::f_zeros(parameter.size(), (parameter.kind(), device));
-            Ok(if is_own(at) { Some([zeros()?, zeros()?]) } else { None })
+            let state = rules[at].state(parameter).into_iter();
+            Ok(state
+                .map(|like| Tensor::f_zeros(like.size, (like.kind, device)))
+                .collect::<std::result::Result<_, _>>()?)
         };
-        let moments = (0..parameters.len()).map(zeros).collect::<Result<_>>()?;
+        let states = (0..parameters.len()).map(|at| is_own(at).then(|| zeros(at)).transpose());
+        let states = states.collect::<Result<_>>()?;
         let sums = match peers.size() {
             1 => Sums::default(),
             _ => Sums::new(&names, &parameters, &owners, BUCKET_BYTES, layers.is_some()),
         };
         let steps = 0;
-        let mut all =
-            Self { config, names, leaves, parameters, masters, moments, owners, peers, sums, layers, decaying, steps };
+        let mut all = Self {
+            config,
+            names,
+            leaves,
+            parameters,
+            masters,
+            rules,
+            states,
+            owners,
+            peers,
+            sums,
+            layers,
+            decaying,
+            steps,
+        };
         all.rest()?;
         Ok(all)
     }
@@ -169,22 +157,15 @@ impl AdamW {
         // The same small number as in torch.nn.utils.clip_grad_norm_.
         let scale = self.config.max_grad_norm / (norm + 1e-6);
         self.steps += 1;
-        let (decaying, config) = (self.decaying, &self.config);
-        for (range, weight_decay) in [(0..decaying, config.weight_decay), (decaying..self.parameters.len(), 0.0)] {
-            let (mut parameters, mut exp_avgs, mut exp_avg_sqs) = (Vec::new(), Vec::new(), Vec::new());
-            for (parameter, moments) in self.parameters[range.clone()].iter().zip(&self.moments[range]) {
-                if let Some([exp_avg, exp_avg_sq]) = moments {
-                    parameters.push(parameter.shallow_clone());
-                    exp_avgs.push(exp_avg.shallow_clone());
-                    exp_avg_sqs.push(exp_avg_sq.shallow_clone());
-                }
+        let [mut decaying, mut others] = [Group::default(), Group::default()];
+        for (at, state) in self.states.iter().enumerate() {
+            if let Some(state) = state {
+                let group = if at < self.decaying { &mut decaying } else { &mut others };
+                group.push(&self.rules[at], &self.parameters[at], state);
             }
-            if scale < 1.0 {
-                torch::scale_gradients(&parameters, scale)?;
-            }
-            let step = torch::AdamWStep { step: self.steps, lr, betas: config.betas, weight_decay, eps: config.eps };
-            torch::adamw_step(&parameters, &exp_avgs, &exp_avg_sqs, &step)?;
         }
+        decaying.step(&self.config, self.config.weight_decay, self.steps, lr, scale)?;
+        others.step(&self.config, 0.0, self.steps, lr, scale)?;
         self.masters.round()?;
         self.rest()?;
         self.send_parameters()?;

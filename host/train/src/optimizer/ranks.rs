@@ -1,16 +1,16 @@
 //! The optimiser of several ranks: each has the gradients of its share, and all take the step with their sum. Each has
-//! the moments and masters of some parameters alone, and gets the sums of their gradients alone.
+//! the state and masters of some parameters alone, and gets the sums of their gradients alone.
 
-use super::AdamW;
+use super::Optimizer;
 use super::buckets::{BUCKET_BYTES, buckets, send};
-use super::masters::Master;
+use super::masters::{MASTER, Master};
 use crate::error::{Result, TrainError};
 use crate::ranks::gather_results;
 use gavel_policy::Stage;
 use gavel_torch::optimizer as torch;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
-impl AdamW {
+impl Optimizer {
     /// Notes that a backward pass has completed the gradients of a part of the model: their sums begin.
     ///
     /// # Errors
@@ -83,40 +83,50 @@ impl AdamW {
         Ok(())
     }
 
-    /// The moments of all parameters, on rank 0; the others have nothing afterwards, but have to call it.
-    pub(super) fn all_moments(&self) -> Result<Vec<[Tensor; 2]>> {
+    /// The state of all parameters with its names in a file, on rank 0; the others have nothing afterwards, but have to
+    /// call it.
+    pub(super) fn all_states(&self) -> Result<Vec<(String, Tensor)>> {
         let _guard = tch::no_grad_guard();
         let mut all = Vec::new();
-        for ((parameter, moments), &owner) in self.parameters.iter().zip(&self.moments).zip(&self.owners) {
-            let [exp_avg, exp_avg_sq] = [0, 1].map(|which| moments.as_ref().map(|moments| &moments[which]));
-            let moments = [self.on_first(exp_avg, parameter, owner)?, self.on_first(exp_avg_sq, parameter, owner)?];
-            if self.peers.rank() == 0 {
-                all.push(moments);
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            for (which, like) in self.rules[at].state(parameter).iter().enumerate() {
+                let own = self.states[at].as_ref().map(|state| &state[which]);
+                let tensor = self.on_first(own, (&like.size, like.kind, parameter.device()), self.owners[at])?;
+                if self.peers.rank() == 0 {
+                    all.push((format!("{}.{}", like.what, self.names[at]), tensor));
+                }
             }
         }
         Ok(all)
     }
 
-    /// All masters with the names of their parameters, likewise.
+    /// All masters, likewise.
     pub(super) fn all_masters(&self) -> Result<Vec<(String, Tensor)>> {
         let _guard = tch::no_grad_guard();
         let mut all = Vec::new();
         for Master { at, master, is_here, .. } in self.masters.iter() {
-            let master = self.on_first(is_here.then_some(master), master, self.owners[*at])?;
+            let like = (&master.size()[..], master.kind(), master.device());
+            let master = self.on_first(is_here.then_some(master), like, self.owners[*at])?;
             if self.peers.rank() == 0 {
-                all.push((self.names[*at].clone(), master));
+                all.push((format!("{MASTER}.{}", self.names[*at]), master));
             }
         }
         Ok(all)
     }
 
-    /// A tensor of the rank `owner`, of the shape and kind of `like`. On other ranks than that and 0 it has no meaning.
-    fn on_first(&self, own: Option<&Tensor>, like: &Tensor, owner: usize) -> Result<Tensor> {
+    /// A tensor of the rank `owner`, of this shape and kind, on this device. On other ranks than that and 0 it has no
+    /// meaning.
+    fn on_first(
+        &self,
+        own: Option<&Tensor>,
+        (size, kind, device): (&[i64], Kind, Device),
+        owner: usize,
+    ) -> Result<Tensor> {
         let tensor = match own {
             Some(own) => own.shallow_clone(),
             None => {
-                let device = if self.is_by_layer() { Device::Cpu } else { like.device() };
-                Tensor::f_zeros(like.size(), (like.kind(), device))?
+                let device = if self.is_by_layer() { Device::Cpu } else { device };
+                Tensor::f_zeros(size, (kind, device))?
             }
         };
         // Rank 0 has its own, and the others do not need it.

@@ -2,7 +2,10 @@ use super::*;
 use crate::loss::{Aggregation, OldLogProbs};
 use crate::optimizer::tests::{exp_avg, values};
 use crate::testing::{BARE, experiences, last_gradients, policy_update, tiny, tiny_f64};
-use crate::{AdvantageConfig, ClipRange, KlConfig, PolicyLoss, PpoClip, RewardStatistics, SampleId, ScoredGroup};
+use crate::{
+    AdvantageConfig, ClipRange, KlConfig, OptimizerKind, PolicyLoss, PpoClip, RewardStatistics, SampleId, ScoredGroup,
+};
+use gavel_policy::{LoraConfig, Module};
 
 mod micro_batches;
 mod off_policy;
@@ -346,4 +349,31 @@ fn updates_raise_what_was_rewarded() {
         .map(|(row, after)| row.advantages[0] * (after.iter().sum::<f32>() - row.logprobs.iter().sum::<f32>()))
         .sum();
     assert!(gain > 0.1, "{gain}");
+}
+
+#[test]
+fn muon_takes_each_matrix_of_a_layer_by_itself() {
+    let config = OptimizerConfig { kind: OptimizerKind::Muon, ..OptimizerConfig::default() };
+    let muon = |model: &Model| {
+        let all = Trainer::new(model, config, 64).unwrap().optimizer.muon();
+        let of_the_first = all.into_iter().filter_map(|(name, rows)| {
+            Some((name.strip_prefix("model.layers.0.")?.strip_suffix(".weight")?.to_owned(), rows))
+        });
+        of_the_first.collect::<Vec<_>>()
+    };
+    let named = |all: &[(&str, &[i64])]| -> Vec<_> {
+        all.iter().map(|(name, rows)| ((*name).to_owned(), rows.to_vec())).collect()
+    };
+    let of_layers: [(&str, &[i64]); 4] = [
+        ("mlp.down_proj", &[8]),
+        ("mlp.gate_up_proj", &[12, 12]),
+        ("self_attn.o_proj", &[8]),
+        ("self_attn.qkv_proj", &[8, 4, 4]),
+    ];
+    assert_eq!(muon(&tiny(1)), named(&of_layers));
+    let lora = LoraConfig { rank: 3, target_modules: vec![Module::Query, Module::Value], ..LoraConfig::default() };
+    let adapted = tiny(1).adapt(&lora, Path::new("base"), 0).unwrap();
+    let of_adapters: [(&str, &[i64]); 3] =
+        [("self_attn.q_proj.lora_B", &[8]), ("self_attn.qkv_proj.lora_A", &[3, 3]), ("self_attn.v_proj.lora_B", &[4])];
+    assert_eq!(muon(&adapted), named(&of_adapters));
 }

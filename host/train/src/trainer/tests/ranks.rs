@@ -318,18 +318,42 @@ fn runs(peers: &Peers) {
     let own = &rows[divisions(&rows, peers.size())[0][peers.rank()].clone()];
     let folder = tempfile::tempdir().unwrap();
     let kinds = [Kind::Double, Kind::Float, Kind::BFloat16];
-    let cases = kinds.into_iter().flat_map(|kind| [Parameters::Whole, Parameters::ByLayer].map(|held| (kind, held)));
-    for (kind, held) in cases {
+    let plain = kinds.map(|kind| (kind, OptimizerKind::Adamw));
+    let others = [
+        (Kind::Double, OptimizerKind::Adamw8Bit),
+        (Kind::Double, OptimizerKind::Muon),
+        (Kind::BFloat16, OptimizerKind::Muon),
+    ];
+    let cases = plain.into_iter().chain(others);
+    let cases = cases.flat_map(|case| [Parameters::Whole, Parameters::ByLayer].map(|held| (case, held)));
+    for ((kind, optimizer), held) in cases {
+        // Large enough for running means of 8 bits.
+        let wide = gavel_policy::ModelConfig {
+            hidden_size: 64,
+            intermediate_size: 48,
+            head_dim: 32,
+            initializer_range: 0.05,
+            ..tiny(1).config().clone()
+        };
+        let of_seed = |seed| match optimizer {
+            OptimizerKind::Adamw8Bit => Model::random(wide.clone(), seed, Device::Cpu).unwrap(),
+            _ => tiny(seed),
+        };
         // Other ranks begin with other weights, until they get the weights of rank 0.
-        let model = |seed: u64| tiny(seed).to_kind(kind).unwrap();
+        let model = |seed: u64| of_seed(seed).to_kind(kind).unwrap();
         let trainer = |model: &Model, peers: Peers| {
-            Trainer::with_peers(model, OptimizerConfig::default(), 24, peers, held).unwrap()
+            let config = OptimizerConfig { kind: optimizer, ..OptimizerConfig::default() };
+            Trainer::with_peers(model, config, 24, peers, held).unwrap()
         };
         let mut outcomes = Vec::new();
         for again in 0..2 {
             let several = model(1 + peers.rank() as u64);
             let mut joined = trainer(&several, peers.clone());
             two_updates(&mut joined, &several, own);
+            let has_8_bits = |at| joined.optimizer.state_of(at).len() == 4;
+            let has_8_bits = (0..several.parameters().len()).any(has_8_bits);
+            let has_8_bits = peers.gather(&[u8::from(has_8_bits)]).unwrap().concat().contains(&1);
+            assert_eq!(has_8_bits, optimizer == OptimizerKind::Adamw8Bit);
             // Rank 0 writes, and the others read what it wrote.
             let path = folder.path().join(format!("{again}.safetensors"));
             joined.save(&path).unwrap();
@@ -363,7 +387,7 @@ fn runs(peers: &Peers) {
             }
             outcomes.push((stats, weights));
         }
-        assert!(outcomes[0] == outcomes[1], "two runs in {kind:?} differ, {held:?}");
+        assert!(outcomes[0] == outcomes[1], "two runs in {kind:?} with {optimizer:?} differ, {held:?}");
     }
 }
 
@@ -557,17 +581,20 @@ fn memory(peers: &Peers) {
         ..config.clone()
     };
     let config = sizes(tiny(1).config());
-    for tie_word_embeddings in [true, false] {
+    let plain = [true, false].map(|tied| (tied, OptimizerKind::Adamw));
+    let others = [OptimizerKind::Adamw8Bit, OptimizerKind::Muon].map(|kind| (true, kind));
+    for (tie_word_embeddings, optimizer) in plain.into_iter().chain(others) {
         let config = gavel_policy::ModelConfig { tie_word_embeddings, ..config.clone() };
+        let bare = OptimizerConfig { kind: optimizer, ..BARE };
         let mut summed_whole = 0;
         for (kind, by_layer) in [Kind::Float, Kind::BFloat16].into_iter().flat_map(|kind| [(kind, false), (kind, true)])
         {
             let model = Model::random(config.clone(), 1, Device::Cpu).unwrap().to_kind(kind).unwrap();
             let parameters = if by_layer { Parameters::ByLayer } else { Parameters::Whole };
-            let mut trainer = Trainer::with_peers(&model, BARE, 24, peers.clone(), parameters).unwrap();
+            let mut trainer = Trainer::with_peers(&model, bare, 24, peers.clone(), parameters).unwrap();
             let packed = Packed::new(&[PackedRow { after: None, tokens: tokens(1, 5) }], Device::Cpu).unwrap();
             let mut most = [0; 3];
-            let mut note = |optimizer: &AdamW| most = std::array::from_fn(|at| most[at].max(held(optimizer)[at]));
+            let mut note = |optimizer: &Optimizer| most = std::array::from_fn(|at| most[at].max(held(optimizer)[at]));
             let _ = peers.take_cost();
             trainer.optimizer.begin_update(2).unwrap();
             for last in [false, true] {
@@ -601,10 +628,11 @@ fn memory(peers: &Peers) {
             let measured: [f64; 3] =
                 std::array::from_fn(|at| of_ranks.iter().map(|of_rank| number(of_rank, at)).fold(0.0, f64::max));
             let shared = SharedBy { ranks: peers.size(), by_layer };
-            let footprint = TrainingFootprint { model: Footprint::new(&config, kind, Device::Cpu), ranks: shared };
+            let model = Footprint::new(&config, kind, Device::Cpu);
+            let footprint = TrainingFootprint { model, ranks: shared, optimizer };
             assert_eq!(weights as u64, footprint.model.weights(), "between updates");
             let predicted = [footprint.weights_in_update(), footprint.optimizer(), footprint.gradients()];
-            let what = format!("{kind:?}, {shared:?}: {measured:?}, predicted {predicted:?}");
+            let what = format!("{kind:?}, {optimizer:?}, {shared:?}: {measured:?}, predicted {predicted:?}");
             println!("tied {tie_word_embeddings}, {what}");
             // Beside the gradients that are there: the gradients of the largest matrix as they are computed or sent.
             let passing = 4.0 * 64.0 * 320.0;
