@@ -129,6 +129,8 @@ mod tests {
             ("train.lr", "the name here is `train.learning_rate`"),
             ("train.critic.lr", "the name here is `train.critic.learning_rate`"),
             ("train.optimizer.beta", "the name here is `train.optimizer.betas`"),
+            ("train.optim", "the name here is `train.optimizer.kind`"),
+            ("train.muon_momentum", "the name here is `train.optimizer.muon.momentum`"),
             ("rollout.num_generations", "the name here is `rollout.group_size`"),
             ("train.seed", "the name here is `seed`, above the first table"),
             ("train.kl_coef", "the name here is `train.kl_reward.coefficient`"),
