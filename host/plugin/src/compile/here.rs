@@ -3,6 +3,7 @@
 use super::functions::Functions;
 use super::order::{Form, NotCompiled, Order, chain};
 use crate::compile::engine_config::engine_config;
+use crate::compile::merge::merged;
 use crate::compile::snapshot;
 use std::sync::Arc;
 use wasmtime::{CacheStore, Engine};
@@ -10,14 +11,20 @@ use wasmtime::{CacheStore, Engine};
 /// Compiles in this process.
 pub(super) fn compile_here(order: Order<'_>) -> Result<Vec<u8>, NotCompiled> {
     let invalid = |error: wasmtime::Error| NotCompiled::Invalid(chain(&error));
+    let merged = merged(order.component);
     let instrumented = match order.form {
         Form::Plain => None,
-        Form::Instrumented => Some(snapshot::instrument(order.component).map_err(NotCompiled::Invalid)?),
+        Form::Instrumented => Some(snapshot::instrument(&merged).map_err(NotCompiled::Invalid)?),
     };
     let functions = order.functions.map(Functions::open);
     let engine = compiling(order.fuel, functions.clone().map(|known| known as _)).map_err(invalid)?;
-    let component = instrumented.as_deref().unwrap_or(order.component);
-    let code = engine.precompile_component(component).map_err(invalid)?;
+    let component = instrumented.as_deref().unwrap_or(&merged);
+    let code = match engine.precompile_component(component) {
+        // What is wrong is reported of the component as it was built.
+        Err(_) if order.form == Form::Plain => engine.precompile_component(order.component),
+        done => done,
+    };
+    let code = code.map_err(invalid)?;
     // Without the file, the next snapshot only takes longer.
     if let Some(Err(error)) = functions.map(|functions| functions.keep()) {
         tracing::debug!("the functions of a component are not kept: {error}");

@@ -1,5 +1,6 @@
 //! Compiles a component to machine code. The component is checked first, then
 //! compiled in a child process, since nothing else limits what a compiler uses.
+//! There its core modules are merged into one where its form allows it.
 
 mod cache;
 mod check;
@@ -9,6 +10,7 @@ mod engine_config;
 mod functions;
 mod here;
 mod limits;
+mod merge;
 mod order;
 mod snapshot;
 mod trusted;
@@ -20,6 +22,7 @@ pub use child::{COMPILE_COMMAND, compile_command};
 pub(crate) use code::Code;
 pub(crate) use engine_config::engine_config;
 pub use limits::{LoadBudget, LoadLimits};
+pub(crate) use merge::merged;
 pub(crate) use order::{Form, NotCompiled, Order, chain};
 pub(crate) use snapshot::{Instrumented, NoSnapshot};
 

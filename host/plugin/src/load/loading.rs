@@ -3,7 +3,7 @@
 
 use crate::call::init::{self, Initialised, NotReady};
 use crate::call::{Info, Loaded, cut};
-use crate::compile::{Code, Form, Instrumented, Key, NoSnapshot, Order, chain};
+use crate::compile::{Code, Form, Instrumented, Key, NoSnapshot, Order, chain, merged};
 use crate::engine::{Engines, Linked, PlacedComponent, Shared};
 use crate::error::LoadError;
 use crate::grant::{Granted, Grants};
@@ -100,8 +100,9 @@ impl Loading<'_> {
             Err(LoadError::Invalid { what, .. }) => return Ok(Err(NoSnapshot::Form(what))),
             Err(error) => return Err(error),
         };
-        // This parses the component again, which the compiler has done before within its limits.
-        let instrumented = match Instrumented::new(self.bytes) {
+        // This parses the component again, and merges its modules, which the compiler has done before within its limits.
+        let merged = merged(self.bytes);
+        let instrumented = match Instrumented::new(&merged) {
             Ok(instrumented) => instrumented,
             Err(reason) => return Ok(Err(reason)),
         };

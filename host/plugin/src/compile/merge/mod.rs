@@ -1,0 +1,37 @@
+//! Merges the core modules of a component into one.
+//!
+//! The modules of a Python component share a table and a memory. One module owns
+//! both, and wasmtime fills a table lazily only where the module that fills it
+//! owns it. Merged, an instance starts without filling the table, and a call
+//! between two of the modules is direct.
+
+mod graph;
+mod indices;
+mod member;
+mod members;
+mod not_merged;
+mod rewrite;
+mod sections;
+
+use graph::Graph;
+use not_merged::NotMerged;
+use std::borrow::Cow;
+
+/// The component with one core module in place of all that can be merged. It
+/// depends only on the component's bytes, and so does the fuel of its calls.
+pub(crate) fn merged(component: &[u8]) -> Cow<'_, [u8]> {
+    match merge(component) {
+        Ok(merged) => Cow::Owned(merged),
+        Err(reason) => {
+            tracing::debug!("the modules of a component are not merged: {reason}");
+            Cow::Borrowed(component)
+        }
+    }
+}
+
+fn merge(component: &[u8]) -> Result<Vec<u8>, NotMerged> {
+    rewrite::rewrite(component, &Graph::parse(component)?)
+}
+
+#[cfg(test)]
+mod tests;
