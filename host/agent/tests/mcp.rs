@@ -365,6 +365,25 @@ fn a_key_that_a_server_repeats_is_in_no_prompt_and_no_error() {
 }
 
 #[test]
+fn a_schema_is_shown_without_keys_and_with_other_variables() {
+    // SAFETY: no other test reads or writes these variables.
+    unsafe {
+        std::env::set_var("GAVEL_TEST_MCP_MODE", "production");
+        std::env::set_var("GAVEL_TEST_MCP_PROGRAM_KEY", "a-key-of-tests-0454");
+    }
+    let env = ["GAVEL_TEST_MCP_MODE", "GAVEL_TEST_MCP_PROGRAM_KEY"].map(str::to_owned).to_vec();
+    let spec = || McpSpec { env: env.clone(), ..hostile("variables-in-list") };
+    let sandbox = sandbox();
+    let set = sandbox.handle().block_on(ToolSet::load(&sandbox, vec![spec().into()])).unwrap();
+    let shown = json!(set.definitions())[0]["function"].clone();
+    assert_eq!(shown["description"], "Adds in $GAVEL_TEST_MCP_MODE.");
+    let expected = json!({"mode": {"enum": ["production"]}, "key": {"default": "$GAVEL_TEST_MCP_PROGRAM_KEY"}});
+    assert_eq!(shown["parameters"]["properties"], expected);
+    let answered = (ToolEnding::Answered, "5".to_owned());
+    assert_eq!(answers(&calls(spec(), &[("add", json!({"mode": "production"}))])), [answered]);
+}
+
+#[test]
 fn a_key_is_not_carried_where_a_server_redirects() {
     // SAFETY: no other test reads or writes this variable.
     unsafe { std::env::set_var("GAVEL_TEST_MCP_REDIRECTED", "a-key-of-tests-0452") };

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import sys
 
 WAY = sys.argv[1]
@@ -29,6 +30,10 @@ def answer(message, key=""):
         if WAY == "key-in-list":
             schema = {"type": "object", "properties": {"a": {"description": f"As {key} likes."}}}
             result = {"tools": [{**TOOL, "description": f"Adds for {key}.", "inputSchema": schema}]}
+        if WAY == "variables-in-list":
+            mode, key = os.environ["GAVEL_TEST_MCP_MODE"], os.environ["GAVEL_TEST_MCP_PROGRAM_KEY"]
+            schema = {"type": "object", "properties": {"mode": {"enum": [mode]}, "key": {"default": key}}}
+            result = {"tools": [{**TOOL, "description": f"Adds in {mode}.", "inputSchema": schema}]}
         if WAY == "many-functions":
             result["tools"] = [{**TOOL, "name": f"add{index}"} for index in range(2_000)]
     elif method == "tools/call":

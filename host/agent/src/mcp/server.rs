@@ -9,7 +9,7 @@ use crate::tool_failure::CallResult;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{Budget, ToolEnding};
-use gavel_endpoint::Limiter;
+use gavel_endpoint::{Limiter, names_a_key};
 use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
 use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject, PaginatedRequestParams, Tool};
 use rmcp::service::ServiceError;
@@ -71,7 +71,13 @@ impl McpServer {
             sandbox.limiter(limiter).map_err(|_| McpError::NoLimiter { tool: tool(), limiter: limiter.clone() })
         });
         let limiter = limiter.transpose()?;
-        let env = Environment::read(&names).map_err(|source| McpError::Environment { tool: tool(), source })?;
+        let read = |names: &[String]| {
+            Environment::read(names).map_err(|source| McpError::Environment { tool: tool(), source })
+        };
+        let env = read(&names)?;
+        // Calls are checked with a schema as it is shown. A variable that is no key may be one of its values.
+        let is_key = |name: &&String| spec.api_key_env.as_ref() == Some(*name) || names_a_key(name);
+        let keys = read(&names.iter().filter(is_key).cloned().collect::<Vec<_>>())?;
         let described = async {
             let connection = Connection::open(&spec, &env).await?;
             let functions = listed(&connection).await.map_err(|what| {
@@ -87,7 +93,7 @@ impl McpServer {
         let repeatable = repeatable.map(|function| function.name.clone()).collect();
         let described = described
             .into_iter()
-            .map(|Listed { name, description, schema, .. }| (name, env.redact(description), env.redact(schema)));
+            .map(|Listed { name, description, schema, .. }| (name, env.redact(description), keys.redact(schema)));
         let functions = ToolFunction::all(described).map_err(|what| McpError::Function { tool: tool(), what })?;
         if functions.is_empty() {
             return Err(McpError::Function { tool: tool(), what: format!("{} has no functions", spec.source) });
