@@ -51,6 +51,11 @@ impl RowStore {
         Self { run: run.to_owned(), rank, most: BYTES, used: None, is_full: false }
     }
 
+    /// Whether there is no more room, as far as is known.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     /// Records the rows of a step, as far as they have room. Returns the file, if there is one.
     pub(crate) fn keep(&mut self, step: u64, rows: &[TrainedRow]) -> Result<Option<PathBuf>> {
         let mut used = match self.used {
@@ -75,7 +80,10 @@ impl RowStore {
         let folder = layout::rows(&self.run);
         if self.is_full && !was_full {
             let most = self.most;
-            tracing::warn!("{} has room for {most} bytes: no more rows of this rank are kept", folder.display());
+            tracing::warn!(
+                "{} has room for {most} bytes: no more rows of this rank are kept from step {step} on",
+                folder.display()
+            );
         }
         if text.is_empty() {
             return Ok(None);

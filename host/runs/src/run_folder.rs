@@ -175,6 +175,11 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Whether the run has room for further rows of this rank, as far as is known before they are written.
+    pub fn has_room_for_rows(&self) -> bool {
+        !self.rows.is_full()
+    }
+
     /// Records rows of a dataset that this rank trained on in a step, as far as the run has room for them.
     pub fn keep_rows(&mut self, step: u64, rows: &[TrainedRow]) -> Result<()> {
         self.unsynced.extend(self.rows.keep(step, rows)?);

@@ -77,14 +77,6 @@ fn take_steps(
         let own: Vec<SftRow> = batch[share.clone()].iter().map(|placed| placed.row.clone()).collect();
         let learning_rate = schedule.at(step - 1);
         let stats = run.updater.sft_step(step, own, learning_rate)?;
-        if run.config.log.trajectories {
-            let numbered = share.clone().zip(&batch[share]).take_while(|(number, _)| *number < KEPT_ROWS);
-            let kept = numbered
-                .zip(&stats.row_losses)
-                .map(|((number, row), loss)| trained_row(step, number, row, *loss, run.rollout.engine.text()));
-            let kept = kept.collect::<Result<Vec<_>>>()?;
-            run.recorder.keep_rows(step, &kept)?;
-        }
         let mut metrics = Metrics::of_step(step);
         metrics.set("loss", stats.loss);
         metrics.set("token_accuracy", stats.token_accuracy);
@@ -93,6 +85,14 @@ fn take_steps(
         metrics.count("tokens/response", stats.tokens as u64);
         let seconds = metrics.time("update", start);
         metrics.set("perf/tokens_per_second", stats.tokens as f64 / seconds);
+        if run.config.log.trajectories && run.recorder.has_room_for_rows() {
+            let numbered = share.clone().zip(&batch[share]).take_while(|(number, _)| *number < KEPT_ROWS);
+            let kept = numbered
+                .zip(&stats.row_losses)
+                .map(|((number, row), loss)| trained_row(step, number, row, *loss, run.rollout.engine.text()));
+            let kept = kept.collect::<Result<Vec<_>>>()?;
+            run.recorder.keep_rows(step, &kept)?;
+        }
         if ranks.is_first() && (step.is_multiple_of(10) || step == 1 || step == steps) {
             tracing::info!("step {step}/{steps}: loss {:.4}, token accuracy {:.3}", stats.loss, stats.token_accuracy);
         }

@@ -90,6 +90,11 @@ impl Recorder {
         Ok(self.folder.keep_samples(step, samples, prompt_text(text))?)
     }
 
+    /// Whether further rows are kept.
+    pub(crate) fn has_room_for_rows(&self) -> bool {
+        self.folder.has_room_for_rows()
+    }
+
     /// Adds rows that this rank trained on in step `step`.
     pub(crate) fn keep_rows(&mut self, step: u64, rows: &[TrainedRow]) -> Result<()> {
         Ok(self.folder.keep_rows(step, rows)?)
