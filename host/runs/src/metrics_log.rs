@@ -34,8 +34,9 @@ impl MetricsLog {
             .map_err(RunError::io("write", &self.path))
     }
 
-    /// Adds `more` to the numbers of `step`, whose line is then the last. Lines that cannot be parsed are kept.
-    pub(crate) fn extend(&mut self, step: u64, more: &Metrics) -> Result<()> {
+    /// Adds `more` to the numbers of `step`, whose line is then the last. Returns all of them. Lines that cannot be parsed
+    /// are kept.
+    pub(crate) fn extend(&mut self, step: u64, more: &Metrics) -> Result<Metrics> {
         let read = || RunError::io("read", &self.path);
         let mut file = BufReader::new(open_regular(&self.path).map_err(read())?);
         let (mut kept, mut numbers, mut line) = (Vec::new(), Metrics::of_step(step), Vec::new());
@@ -51,7 +52,7 @@ impl MetricsLog {
         kept.push(b'\n');
         write_whole(&self.path, &kept).map_err(write())?;
         self.file = append_to_lines(&self.path).map_err(write())?;
-        Ok(())
+        Ok(numbers)
     }
 
     /// Syncs the lines, so that they survive a power cut.

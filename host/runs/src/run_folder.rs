@@ -199,14 +199,13 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Adds further numbers of a step that was logged before, on rank 0.
+    /// Adds further numbers of the last step, which was logged before, on rank 0.
     pub fn log_more(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
         let Some(shared) = &mut self.shared else { return Ok(()) };
-        shared.metrics.extend(step, metrics)?;
-        match &mut shared.events {
-            Some(events) => events.write(step, metrics).map_err(RunError::io("write events in", &self.path)),
-            None => Ok(()),
-        }
+        let all = shared.metrics.extend(step, metrics)?;
+        let Some(events) = &mut shared.events else { return Ok(()) };
+        // They may have been added before, by a process that then was killed.
+        events.purge(step).and_then(|()| events.write(step, &all)).map_err(RunError::io("write events in", &self.path))
     }
 
     /// Adds the numbers of a step, on rank 0.

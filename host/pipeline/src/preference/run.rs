@@ -131,7 +131,9 @@ impl<T: PairMethod> PairRun<'_, T> {
         if lacks_validation {
             let mut metrics = Metrics::of_step(step);
             self.validate(step, &mut metrics)?;
-            return self.recorder.log_validation(step, &metrics);
+            self.recorder.log_validation(step, &metrics)?;
+            self.recorder.end_validation();
+            return Ok(());
         }
         if !self.recorder.is_new() {
             return Ok(());
@@ -200,13 +202,13 @@ impl<T: PairMethod> PairRun<'_, T> {
         }
         let is_best = validated?;
         self.recorder.log(step, &metrics)?;
+        self.recorder.end_validation();
         Ok(step == learning.steps || self.recorder.is_checkpoint_due(is_best))
     }
 
     /// Measures the held-out pairs. Returns whether their accuracy is the best so far.
     fn validate(&mut self, step: u64, metrics: &mut Metrics) -> Result<bool> {
         if self.pairs.held_out.is_empty() {
-            self.recorder.end_validation();
             return Ok(false);
         }
         let start = Instant::now();
@@ -217,7 +219,6 @@ impl<T: PairMethod> PairRun<'_, T> {
             stats.map_err(|error| PipelineError::of_step(step, error, self.model.device()))?;
         statistics.iter().for_each(|(name, value)| metrics.set(format!("val/{name}"), value));
         metrics.time("validate", start);
-        self.recorder.end_validation();
         let Some(accuracy) = statistics.get("accuracy") else { return Ok(false) };
         if self.ranks.is_first() {
             tracing::info!("step {step}: validation accuracy {accuracy:.3}");

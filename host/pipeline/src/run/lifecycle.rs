@@ -178,7 +178,9 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let mut metrics = Metrics::of_step(step);
         let (accuracy, ..) = self.validate_after(step, &mut metrics).await?;
         self.note_validation(step, accuracy);
-        self.recorder.log_validation(step, &metrics)
+        self.recorder.log_validation(step, &metrics)?;
+        self.recorder.end_validation();
+        Ok(())
     }
 
     /// Whether the policy is validated after `step`.
@@ -203,6 +205,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             is_best = self.note_validation(step, accuracy);
         }
         self.recorder.log(step, &metrics)?;
+        self.recorder.end_validation();
         let is_checkpoint_due = is_last || self.recorder.is_checkpoint_due(is_best);
         Ok(StepEnd { accuracy, is_checkpoint_due, validation_wait, validation_waits })
     }
@@ -225,7 +228,6 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
 
     /// Notes the accuracy after a step, if there is one. Returns whether it is the best so far.
     fn note_validation(&mut self, step: u64, accuracy: Option<f64>) -> bool {
-        self.recorder.end_validation();
         let Some(accuracy) = accuracy else { return false };
         self.report_accuracy(step, accuracy);
         self.recorder.note_accuracy(accuracy)

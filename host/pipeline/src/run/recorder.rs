@@ -160,7 +160,7 @@ impl Recorder {
         self.whole = self.state.clone();
     }
 
-    /// Notes that the validation after the last step is done.
+    /// Notes that the validation after the last step is done and logged.
     pub(crate) fn end_validation(&mut self) {
         self.state.lacks_validation = false;
         self.whole = self.state.clone();
