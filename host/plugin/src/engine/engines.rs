@@ -211,6 +211,7 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
         .total_tables(slots * SLOT_TABLES)
         .max_core_instances_per_component(SLOT_CORE_INSTANCES)
         .max_memories_per_component(SLOT_MEMORIES)
+        .max_memories_per_module(SLOT_MEMORIES)
         .max_tables_per_component(SLOT_TABLES)
         .max_tables_per_module(SLOT_TABLES)
         .table_elements(TABLE_ELEMENTS)
@@ -258,6 +259,22 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         assert!(pin!(slots.wait_for_session()).as_mut().poll(&mut context).is_pending());
         assert!(pin!(slots.wait()).as_mut().poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn one_module_may_have_all_memories_and_tables_of_a_slot() {
+        let mut config = engine_config(false);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
+        let linked = LinkedEngine::new(&config, Slots::of(2)).unwrap();
+        let load = |items: &[(&str, u32)]| {
+            let items: String = items.iter().map(|(item, count)| item.repeat(*count as usize)).collect();
+            let component = format!("(component (core module $m {items}) (core instance (instantiate $m)))");
+            let code = linked.engine.precompile_component(&wat::parse_str(component).unwrap()).unwrap();
+            Code::from_bytes(code).load(&linked.engine)
+        };
+        load(&[("(memory 1)", SLOT_MEMORIES), ("(table 1 funcref)", SLOT_TABLES)]).unwrap();
+        assert!(load(&[("(memory 1)", SLOT_MEMORIES + 1)]).is_err());
+        assert!(load(&[("(table 1 funcref)", SLOT_TABLES + 1)]).is_err());
     }
 
     #[test]
