@@ -19,12 +19,7 @@ pub(super) fn compile_here(order: Order<'_>) -> Result<Vec<u8>, NotCompiled> {
     let functions = order.functions.map(Functions::open);
     let engine = compiling(order.fuel, functions.clone().map(|known| known as _)).map_err(invalid)?;
     let component = instrumented.as_deref().unwrap_or(&merged);
-    let code = match engine.precompile_component(component) {
-        // What is wrong is reported of the component as it was built.
-        Err(_) if order.form == Form::Plain => engine.precompile_component(order.component),
-        done => done,
-    };
-    let code = code.map_err(invalid)?;
+    let code = engine.precompile_component(component).map_err(invalid)?;
     // Without the file, the next snapshot only takes longer.
     if let Some(Err(error)) = functions.map(|functions| functions.keep()) {
         tracing::debug!("the functions of a component are not kept: {error}");

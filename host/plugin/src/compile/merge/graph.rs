@@ -254,6 +254,20 @@ impl<'a> Graph<'a> {
         self.instances.get(index).ok_or(NotMerged::Missing)
     }
 
+    /// The items of an instance that lists items, unless it is one of `seen`; adds
+    /// it there. Many instances can take a long list, so each list is read once.
+    pub(super) fn items_once(
+        &self,
+        seen: &mut BTreeSet<usize>,
+        instance: usize,
+    ) -> Result<Option<&BTreeMap<&'a str, Item>>, NotMerged> {
+        let is_new = seen.insert(instance);
+        match self.instance(instance)? {
+            (CoreInstance::Items(items), _) if is_new => Ok(Some(items)),
+            _ => Ok(None),
+        }
+    }
+
     /// The definition of an item, and when it exists.
     pub(super) fn origin(&self, item: Item) -> Result<(Origin<'a>, Time), NotMerged> {
         let items = self.items.get(&item.kind).ok_or(NotMerged::Missing)?;

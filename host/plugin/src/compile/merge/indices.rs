@@ -3,9 +3,9 @@
 use super::graph::{KINDS, Kind};
 use super::member::{Definer, Member};
 use super::not_merged::NotMerged;
-use std::collections::HashMap;
-use wasm_encoder::ConstExpr;
+use std::collections::{BTreeSet, HashMap};
 use wasm_encoder::reencode::{Error, Reencode, utils};
+use wasm_encoder::{ConstExpr, Instruction};
 use wasmparser::Operator;
 
 /// The first index of each member.
@@ -72,6 +72,7 @@ impl Indices {
             elements: (self.elements[number], member.elements),
             data: (self.data[number], member.data),
             constants,
+            referenced: BTreeSet::new(),
         }
     }
 }
@@ -85,6 +86,8 @@ pub(super) struct Mapping<'m> {
     data: (u32, u32),
     /// The values of globals that never change.
     pub(super) constants: &'m mut HashMap<u32, ConstExpr>,
+    /// The functions that instructions refer to, in the merged module.
+    pub(super) referenced: BTreeSet<u32>,
 }
 
 impl Mapping<'_> {
@@ -131,6 +134,14 @@ impl Reencode for Mapping<'_> {
 
     fn data_index(&mut self, data: u32) -> Result<u32, Error<NotMerged>> {
         offset(self.data, data)
+    }
+
+    fn instruction<'a>(&mut self, operator: Operator<'a>) -> Result<Instruction<'a>, Error<NotMerged>> {
+        let instruction = utils::instruction(self, operator)?;
+        if let Instruction::RefFunc(function) = instruction {
+            self.referenced.insert(function);
+        }
+        Ok(instruction)
     }
 
     /// Writes a constant in place of the global that has it: wasmtime fills tables

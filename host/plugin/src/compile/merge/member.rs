@@ -2,7 +2,6 @@
 
 use super::graph::{KINDS, Kind};
 use std::collections::{HashMap, HashSet};
-use wasmparser::Payload;
 
 /// The definition of an item of the merged module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,7 +15,9 @@ pub(super) enum Definer {
 /// A module that becomes part of the merged one.
 #[derive(Default)]
 pub(super) struct Member<'a> {
-    pub(super) payloads: Vec<Payload<'a>>,
+    /// The module's bytes, which are parsed again rather than kept as a list: a
+    /// payload is larger than a short function.
+    pub(super) wasm: &'a [u8],
     /// By kind, the definitions that it imports.
     pub(super) imported: [Vec<Definer>; KINDS],
     /// By kind, how many items it defines.

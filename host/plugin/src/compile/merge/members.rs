@@ -25,6 +25,8 @@ struct Late {
     runs: bool,
     /// The tables and memories of members that their segments may be written to.
     reaches: HashSet<(Kind, Definer)>,
+    /// Their arguments.
+    arguments: BTreeSet<usize>,
 }
 
 /// A function that the merged module imports.
@@ -48,6 +50,7 @@ pub(super) fn merge_modules<'a>(
         by_instance: HashMap::new(),
         imports: Vec::new(),
         import_numbers: HashMap::new(),
+        started: false,
         late: Late::default(),
     };
     for (index, (instance, time)) in graph.instances.iter().enumerate() {
@@ -70,19 +73,20 @@ struct Members<'g, 'a> {
     imports: Vec<Import>,
     /// The numbers of imports, by their functions.
     import_numbers: HashMap<u32, u32>,
+    /// Whether a member has a start function.
+    started: bool,
     late: Late,
 }
 
 impl<'a> Members<'_, 'a> {
     fn add(&mut self, instance: usize, wasm: &'a [u8], arguments: &BTreeMap<&'a str, usize>) -> Result<(), NotMerged> {
         let number = self.members.len();
-        let mut member = Member::default();
+        let mut member = Member { wasm, ..Member::default() };
         for payload in Parser::new(0).parse_all(wasm) {
-            let payload = payload?;
-            self.read(&mut member, &payload, arguments)?;
-            member.payloads.push(payload);
+            self.read(&mut member, &payload?, arguments)?;
         }
         self.check_order(&member)?;
+        self.started |= member.starts;
         self.by_instance.insert(instance, number);
         self.members.push(member);
         Ok(())
@@ -148,7 +152,7 @@ impl<'a> Members<'_, 'a> {
     /// contents than before, or where segments would be written in another order.
     fn check_order(&self, member: &Member<'a>) -> Result<(), NotMerged> {
         let acts = member.starts || !member.writes.is_empty();
-        if acts && self.members.iter().any(|earlier| earlier.starts) {
+        if acts && self.started {
             return Err(NotMerged::Form("a module starts after another module's start function"));
         }
         let sees_late = member.starts && self.late_came();
@@ -167,7 +171,7 @@ impl<'a> Members<'_, 'a> {
             self.late.runs |= matches!(payload?, Payload::StartSection { .. });
         }
         for instance in arguments.values() {
-            let (CoreInstance::Items(items), _) = self.graph.instance(*instance)? else { continue };
+            let Some(items) = self.graph.items_once(&mut self.late.arguments, *instance)? else { continue };
             for item in items.values() {
                 if let (Kind::Table | Kind::Memory, (origin, Time::Merged)) = (item.kind, self.graph.origin(*item)?) {
                     self.late.reaches.insert((item.kind, self.resolve(origin)?));

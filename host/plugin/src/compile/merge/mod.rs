@@ -12,13 +12,15 @@ mod members;
 mod not_merged;
 mod rewrite;
 mod sections;
+mod valid;
 
 use graph::Graph;
 use not_merged::NotMerged;
 use std::borrow::Cow;
 
 /// The component with one core module in place of all that can be merged. It
-/// depends only on the component's bytes, and so does the fuel of its calls.
+/// depends only on the component's bytes, and so does the fuel of its calls. It is
+/// valid if it is merged.
 pub(crate) fn merged(component: &[u8]) -> Cow<'_, [u8]> {
     match merge(component) {
         Ok(merged) => Cow::Owned(merged),
@@ -30,7 +32,10 @@ pub(crate) fn merged(component: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn merge(component: &[u8]) -> Result<Vec<u8>, NotMerged> {
-    rewrite::rewrite(component, &Graph::parse(component)?)
+    valid::validate_built(component)?;
+    let merged = rewrite::rewrite(component, &Graph::parse(component)?)?;
+    valid::validate_merged(&merged)?;
+    Ok(merged)
 }
 
 #[cfg(test)]

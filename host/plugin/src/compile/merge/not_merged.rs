@@ -1,5 +1,6 @@
 //! Why components are not merged.
 
+use crate::compile::check::TooCostly;
 use wasm_encoder::reencode;
 
 /// Why a component is left as it was built.
@@ -7,6 +8,10 @@ use wasm_encoder::reencode;
 pub(super) enum NotMerged {
     #[error("{0}")]
     Invalid(#[from] wasmparser::Error),
+    #[error("the merged component is invalid: {0}")]
+    InvalidResult(#[source] wasmparser::Error),
+    #[error("the merged component costs too much: {0}")]
+    CostlyResult(#[source] TooCostly),
     #[error("it cannot be written again: {0}")]
     Unwritable(String),
     #[error("it has fewer than two modules that can be merged")]

@@ -66,14 +66,12 @@ impl Used {
         for instance in &graph.instances {
             let (CoreInstance::Module { arguments, .. }, Time::Late) = instance else { continue };
             for argument in arguments.values() {
-                match graph.instance(*argument)? {
-                    (CoreInstance::Items(items), _) => used.items.extend(items.values()),
-                    (CoreInstance::Module { .. }, Time::Merged) => {
-                        return Err(NotMerged::Form("an instance takes all exports of one that is merged"));
-                    }
-                    (CoreInstance::Module { .. }, _) => {}
+                if let (CoreInstance::Module { .. }, Time::Merged) = graph.instance(*argument)? {
+                    return Err(NotMerged::Form("an instance takes all exports of one that is merged"));
                 }
-                used.instances.insert(*argument);
+                if let Some(items) = graph.items_once(&mut used.instances, *argument)? {
+                    used.items.extend(items.values());
+                }
             }
         }
         Ok(used)

@@ -4,14 +4,14 @@ use super::graph::Kind;
 use super::indices::{Mapping, only_operator};
 use super::member::Member;
 use super::not_merged::NotMerged;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
-    CodeSection, DataCountSection, DataSection, ElementSection, EntityType, ExportSection, FunctionSection,
+    CodeSection, DataCountSection, DataSection, ElementSection, Elements, EntityType, ExportSection, FunctionSection,
     GlobalSection, ImportSection, MemorySection, Module, NameMap, NameSection, StartSection, TableSection, TagSection,
     TypeSection,
 };
-use wasmparser::{KnownCustom, Name, Operator, Payload};
+use wasmparser::{KnownCustom, Name, Operator, Parser, Payload};
 
 #[derive(Default)]
 pub(super) struct Sections {
@@ -25,6 +25,9 @@ pub(super) struct Sections {
     exports: ExportSection,
     start: Option<StartSection>,
     elements: ElementSection,
+    /// The functions that an instruction refers to. An export that is left out may
+    /// have declared them.
+    referenced: BTreeSet<u32>,
     code: CodeSection,
     data: DataSection,
     /// The names of functions, which backtraces show.
@@ -42,24 +45,22 @@ impl Sections {
     }
 
     pub(super) fn add(&mut self, member: &Member<'_>, map: &mut Mapping<'_>) -> Result<(), NotMerged> {
-        for payload in &member.payloads {
-            match payload {
-                Payload::TypeSection(section) => map.parse_type_section(&mut self.types, section.clone())?,
-                Payload::FunctionSection(section) => {
-                    map.parse_function_section(&mut self.functions, section.clone())?
-                }
-                Payload::TableSection(section) => map.parse_table_section(&mut self.tables, section.clone())?,
-                Payload::MemorySection(section) => map.parse_memory_section(&mut self.memories, section.clone())?,
-                Payload::TagSection(section) => map.parse_tag_section(&mut self.tags, section.clone())?,
+        for payload in Parser::new(0).parse_all(member.wasm) {
+            match payload? {
+                Payload::TypeSection(section) => map.parse_type_section(&mut self.types, section)?,
+                Payload::FunctionSection(section) => map.parse_function_section(&mut self.functions, section)?,
+                Payload::TableSection(section) => map.parse_table_section(&mut self.tables, section)?,
+                Payload::MemorySection(section) => map.parse_memory_section(&mut self.memories, section)?,
+                Payload::TagSection(section) => map.parse_tag_section(&mut self.tags, section)?,
                 Payload::GlobalSection(section) => {
-                    section.clone().into_iter().try_for_each(|global| self.add_global(global?, map))?;
+                    section.into_iter().try_for_each(|global| self.add_global(global?, map))?;
                 }
                 Payload::StartSection { func, .. } => {
-                    self.start = Some(StartSection { function_index: map.function_index(*func)? });
+                    self.start = Some(StartSection { function_index: map.function_index(func)? });
                 }
-                Payload::ElementSection(section) => map.parse_element_section(&mut self.elements, section.clone())?,
-                Payload::CodeSectionEntry(body) => map.parse_function_body(&mut self.code, body.clone())?,
-                Payload::DataSection(section) => map.parse_data_section(&mut self.data, section.clone())?,
+                Payload::ElementSection(section) => map.parse_element_section(&mut self.elements, section)?,
+                Payload::CodeSectionEntry(body) => map.parse_function_body(&mut self.code, body)?,
+                Payload::DataSection(section) => map.parse_data_section(&mut self.data, section)?,
                 Payload::CustomSection(custom) => {
                     if let KnownCustom::Name(names) = custom.as_known() {
                         self.add_names(names, map);
@@ -68,6 +69,7 @@ impl Sections {
                 _ => {}
             }
         }
+        self.referenced.append(&mut map.referenced);
         Ok(())
     }
 
@@ -96,7 +98,11 @@ impl Sections {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        if !self.referenced.is_empty() {
+            let referenced: Vec<_> = self.referenced.into_iter().collect();
+            self.elements.declared(Elements::Functions(referenced.into()));
+        }
         let mut module = Module::new();
         module.section(&self.types).section(&self.imports).section(&self.functions);
         module.section(&self.tables).section(&self.memories);

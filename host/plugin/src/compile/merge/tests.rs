@@ -1,4 +1,6 @@
 use super::*;
+use crate::compile::here::compile_here;
+use crate::compile::order::{Form, Order};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
@@ -234,4 +236,139 @@ fn damaged_bytes_are_no_fault_of_the_host() {
         let _ = merge(&damaged);
         let _ = merge(&component[..at]);
     }
+}
+
+/// A component with modules `$a`, and `$b` that takes its exports.
+fn linked(a: &str, b: &str) -> String {
+    format!(
+        r#"(component (core module $a {a}) (core module $b {b}) (core instance $a (instantiate $a))
+        (core instance $b (instantiate $b (with "a" (instance $a)))))"#
+    )
+}
+
+/// Why the compiler refuses a component, if it does.
+fn refusal(component: &[u8]) -> Option<String> {
+    let order = Order { component, form: Form::Plain, fuel: false, functions: None };
+    compile_here(order).err().map(|error| error.to_string())
+}
+
+#[test]
+fn what_is_invalid_stays_so() {
+    let many = "i64 ".repeat(1000);
+    let hidden = (
+        format!(r#"(func (export "f") (param {many}) unreachable)"#),
+        r#"(import "a" "f" (func $f)) (func unreachable call $f call $f)"#.to_owned(),
+    );
+    let pairs = [
+        (hidden.0.as_str(), hidden.1.as_str()),
+        (r#"(global (export "g") (mut i32) (i32.const 0))"#, r#"(import "a" "g" (global i32))"#),
+        (r#"(global (export "g") i32 (i32.const 0))"#, r#"(import "a" "g" (global (mut i32)))"#),
+        (r#"(memory (export "m") 1)"#, r#"(import "a" "m" (memory 2))"#),
+        (r#"(memory (export "m") 1)"#, r#"(import "a" "m" (memory 1 1))"#),
+        (r#"(table (export "t") 1 funcref)"#, r#"(import "a" "t" (table 2 funcref))"#),
+        (r#"(func (export "f"))"#, r#"(import "a" "f" (memory 1))"#),
+        // The index is of the other module's function.
+        (r#"(func (export "f"))"#, r#"(import "a" "f" (func)) (export "g" (func 1))"#),
+        (r#"(export "f" (func 0))"#, r#"(func (export "f"))"#),
+        (r#"(func (export "f") (result i32) i64.const 0)"#, r#"(import "a" "f" (func (result i32)))"#),
+    ];
+    for (a, b) in pairs {
+        let component = parse(&linked(a, b));
+        assert!(matches!(merge(&component), Err(NotMerged::Invalid(_))), "{a} {b}");
+        assert!(refusal(&component).is_some(), "{a} {b}");
+    }
+}
+
+/// The component of [`linked`] of two modules of bytes.
+fn linked_bytes(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let mut component = wasm_encoder::Component::new();
+    for data in [a, b] {
+        let id = wasm_encoder::ComponentSectionId::CoreModule.into();
+        component.section(&wasm_encoder::RawSection { id, data });
+    }
+    let mut instances = wasm_encoder::InstanceSection::new();
+    let arguments: [(&str, wasm_encoder::ModuleArg); 0] = [];
+    instances.instantiate(0, arguments).instantiate(1, arguments);
+    component.section(&instances);
+    component.finish()
+}
+
+#[test]
+fn sections_that_fit_only_together_are_refused() {
+    let module = |sections: &[&[u8]]| [b"\0asm\x01\0\0\0", sections.concat().as_slice()].concat();
+    let (types, functions, body) = (b"\x01\x04\x01\x60\0\0", |count| [3, 1 + count, count], [0x0a, 4, 1, 2, 0, 0x0b]);
+    let one = [functions(1).as_slice(), &[0]].concat();
+    let two_bodies: &[u8] = &[0x0a, 7, 2, 2, 0, 0x0b, 2, 0, 0x0b];
+    merge(&linked_bytes(&module(&[types, &one, &body]), &module(&[types, &one, &body]))).unwrap();
+    let two_functions = [functions(2).as_slice(), &[0, 0]].concat();
+    // `memory.init` needs the number of segments before the code.
+    let init: &[u8] = &[0x0a, 0x0e, 1, 0x0c, 0, 0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 8, 0, 0, 0x0b];
+    let (memory, segment): (&[u8], &[u8]) = (&[5, 3, 1, 0, 1], &[0x0b, 4, 1, 1, 1, b'a']);
+    let count: &[u8] = &[0x0c, 1, 1];
+    let good = module(&[types, &one, memory, count, init, segment]);
+    merge(&linked_bytes(&good, &module(&[]))).unwrap();
+    for (a, b) in [
+        (module(&[types, &two_functions, &body]), module(&[types, &one, two_bodies])),
+        (module(&[types, &one, two_bodies]), module(&[types, &two_functions, &body])),
+        (module(&[&one, types, &body]), module(&[])),
+        (module(&[types, types, &one, &body]), module(&[])),
+        (module(&[types, &one, memory, init, segment]), module(&[])),
+    ] {
+        let component = linked_bytes(&a, &b);
+        assert!(matches!(merge(&component), Err(NotMerged::Invalid(_))), "{a:?} {b:?}");
+        assert!(refusal(&component).is_some(), "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn a_reference_to_a_function_stays_declared() {
+    // Only the export declares `$f`, and nothing outside of the modules uses it.
+    let a = r#"(table (export "t") 1 funcref) (func $f (export "f"))
+        (func (export "g") (table.set 0 (i32.const 0) (ref.func $f)))"#;
+    let b = r#"(import "a" "g" (func $g)) (func (export "h") call $g)"#;
+    let component = merge(&parse(&linked(a, b))).unwrap();
+    assert_eq!(modules(&component), 1);
+    assert_eq!(refusal(&component), None);
+}
+
+#[test]
+fn a_place_that_is_computed_from_another_modules_global_is_merged() {
+    let a = r#"(global (export "g") i32 (i32.add (i32.const 1) (i32.const 2)))"#;
+    let b = r#"(import "a" "g" (global $g i32)) (memory 1) (global i32 (global.get $g))
+        (data (i32.add (global.get $g) (i32.const 1)) "text")"#;
+    let component = merge(&parse(&linked(a, b))).unwrap();
+    assert_eq!(modules(&component), 1);
+    assert_eq!(refusal(&component), None);
+}
+
+#[test]
+fn modules_that_exceed_a_limit_together_are_left_alone() {
+    let tables = "(table 0 funcref)".repeat(60);
+    let component = parse(&linked(&tables, &tables));
+    let NotMerged::InvalidResult(error) = merge(&component).unwrap_err() else { panic!("another reason") };
+    assert_eq!(error.message(), "tables count exceeds limit of 100");
+    assert_eq!(refusal(&component), None);
+
+    let elements = format!("(func $f) (elem func {})", "$f ".repeat(600_000));
+    let component = parse(&linked(&elements, &elements));
+    let NotMerged::CostlyResult(error) = merge(&component).unwrap_err() else { panic!("another reason") };
+    assert_eq!(error.to_string(), "elements of tables: 1200000, more than the 1000000 allowed");
+}
+
+#[test]
+fn what_uses_more_than_the_known_features_is_left_alone() {
+    let component = parse(&linked("(memory 1 1 shared)", ""));
+    assert!(matches!(merge(&component), Err(NotMerged::Invalid(_))));
+    assert_eq!(refusal(&component), None);
+}
+
+#[test]
+fn a_list_that_many_instances_take_is_read_once() {
+    let component = parse(SHARED);
+    let graph = Graph::parse(&component).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut lengths = |instance| graph.items_once(&mut seen, instance).unwrap().map(|items| items.len());
+    // The shim, the program, their exports for the library, and the list for the table's module.
+    assert_eq!([0, 1, 2, 4].map(&mut lengths), [None, None, Some(6), Some(2)]);
+    assert_eq!([0, 1, 2, 4].map(&mut lengths), [None; 4]);
 }
