@@ -1,6 +1,7 @@
 //! A request to a server, sent once.
 
 use super::body::Sending;
+use super::cache::BODY_BYTES;
 use super::endpoint::ChatEndpoint;
 use super::error::ChatEndpointError;
 use bytes::Bytes;
@@ -11,8 +12,6 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::redirect::Policy;
 use std::time::{Duration, SystemTime};
 
-/// The most bytes of an answer that are read.
-pub(super) const BODY_BYTES: usize = 16 << 20;
 /// The most bytes of an error response that are read.
 const TOLD_BYTES: usize = 500;
 

@@ -1,6 +1,5 @@
 //! A cache of answers to earlier requests.
 
-use super::attempt::BODY_BYTES;
 use bytes::Bytes;
 use gavel_data::files::read_regular_text;
 use gavel_plugin::JsonPieces;
@@ -12,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+/// The most bytes of an answer that are read.
+pub(super) const BODY_BYTES: usize = 16 << 20;
 /// The most bytes of answers that are kept in memory; then the oldest are forgotten.
 const MEMORY_BYTES: usize = 64 << 20;
 
