@@ -68,6 +68,7 @@ impl Indices {
         });
         Mapping {
             items,
+            imported_functions: member.imported[Kind::Function as usize].len(),
             types: (self.types[number], member.types),
             elements: (self.elements[number], member.elements),
             data: (self.data[number], member.data),
@@ -80,6 +81,8 @@ impl Indices {
 /// The indices of a member's items in the merged module.
 pub(super) struct Mapping<'m> {
     items: [Vec<u32>; KINDS],
+    /// How many of its functions the member imports.
+    imported_functions: usize,
     /// The first and the number.
     types: (u32, u32),
     elements: (u32, u32),
@@ -94,6 +97,11 @@ impl Mapping<'_> {
     pub(super) fn item(&self, kind: Kind, index: u32) -> Result<u32, Error<NotMerged>> {
         let item = self.items[kind as usize].get(index as usize);
         item.copied().ok_or(Error::UserError(NotMerged::Missing))
+    }
+
+    /// Whether the member imports this function.
+    pub(super) fn is_import(&self, function: u32) -> bool {
+        (function as usize) < self.imported_functions
     }
 }
 

@@ -89,10 +89,10 @@ impl Sections {
     fn add_names(&mut self, names: wasmparser::NameSectionReader<'_>, map: &Mapping<'_>) {
         for names in names.into_iter().flatten() {
             let Name::Function(functions) = names else { continue };
-            for function in functions.into_iter().flatten() {
+            // What a module calls an import is no name of the function: it may be the host's.
+            for function in functions.into_iter().flatten().filter(|function| !map.is_import(function.index)) {
                 if let Ok(index) = map.item(Kind::Function, function.index) {
-                    // The module that defines a function comes before those that import it.
-                    self.names.entry(index).or_insert_with(|| function.name.to_owned());
+                    self.names.insert(index, function.name.to_owned());
                 }
             }
         }

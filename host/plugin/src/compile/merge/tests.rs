@@ -161,22 +161,29 @@ fn places_in_tables_and_memories_become_numbers() {
 
 #[test]
 fn functions_keep_their_names() {
-    let wat = r#"(component
-        (core module $a (func $inner (export "f") (result i32) unreachable))
-        (core module $b (import "a" "f" (func $f (result i32))) (func $outer (export "g") (result i32) call $f))
-        (core instance $a (instantiate $a))
-        (core instance $b (instantiate $b (with "a" (instance $a))))
-        (func (export "g") (result u32) (canon lift (core func $b "g"))))"#;
-    let component = merge(&parse(wat)).unwrap();
-    let engine = Engine::default();
-    let linker = Linker::<()>::new(&engine);
-    let mut store = Store::new(&engine, ());
-    let instance = linker.instantiate(&mut store, &Component::from_binary(&engine, &component).unwrap()).unwrap();
-    let call = instance.get_typed_func::<(), (u32,)>(&mut store, "g").unwrap();
-    let error = call.call(&mut store, ()).unwrap_err();
-    let trace = error.downcast_ref::<wasmtime::WasmBacktrace>().unwrap();
-    let names: Vec<_> = trace.frames().iter().map(|frame| frame.func_name().unwrap()).collect();
-    assert_eq!(names, ["inner", "outer"]);
+    let names = |inner: &str| {
+        let component = format!(
+            r#"(component
+            (core module $a (func {inner} (export "f") (result i32) unreachable))
+            (core module $b (import "a" "f" (func $f (result i32))) (func $outer (export "g") (result i32) call $f))
+            (core instance $a (instantiate $a))
+            (core instance $b (instantiate $b (with "a" (instance $a))))
+            (func (export "g") (result u32) (canon lift (core func $b "g"))))"#
+        );
+        let component = merge(&parse(&component)).unwrap();
+        let engine = Engine::default();
+        let linker = Linker::<()>::new(&engine);
+        let mut store = Store::new(&engine, ());
+        let instance = linker.instantiate(&mut store, &Component::from_binary(&engine, &component).unwrap()).unwrap();
+        let call = instance.get_typed_func::<(), (u32,)>(&mut store, "g").unwrap();
+        let error = call.call(&mut store, ()).unwrap_err();
+        let trace = error.downcast_ref::<wasmtime::WasmBacktrace>().unwrap();
+        trace.frames().iter().map(|frame| frame.func_name().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let some = |name: &str| Some(name.to_owned());
+    assert_eq!(names("$inner"), [some("inner"), some("outer")]);
+    // It has none, and does not get the name of an import.
+    assert_eq!(names(""), [None, some("outer")]);
 }
 
 #[test]
