@@ -131,9 +131,7 @@ impl<T: PairMethod> PairRun<'_, T> {
         if lacks_validation {
             let mut metrics = Metrics::of_step(step);
             self.validate(step, &mut metrics)?;
-            self.recorder.log_validation(step, &metrics)?;
-            self.recorder.end_validation();
-            return Ok(());
+            return self.recorder.log_validation(step, &metrics);
         }
         if !self.recorder.is_new() {
             return Ok(());

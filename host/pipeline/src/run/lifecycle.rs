@@ -178,9 +178,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let mut metrics = Metrics::of_step(step);
         let (accuracy, ..) = self.validate_after(step, &mut metrics).await?;
         self.note_validation(step, accuracy);
-        self.recorder.log_validation(step, &metrics)?;
-        self.recorder.end_validation();
-        Ok(())
+        self.recorder.log_validation(step, &metrics)
     }
 
     /// Whether the policy is validated after `step`.

@@ -63,7 +63,9 @@ impl Recorder {
 
     /// Adds the metrics of a validation to the line of its step, which was written when the run stopped.
     pub(crate) fn log_validation(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
-        Ok(self.folder.log_more(step, metrics)?)
+        self.folder.log_more(step, metrics)?;
+        self.end_validation();
+        Ok(())
     }
 
     /// Adds the samples that this rank drew of the groups that step `step` trained on or dropped.
