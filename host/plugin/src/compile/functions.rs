@@ -147,7 +147,7 @@ impl CacheStore for Functions {
             return Some(Cow::Owned(code.clone()));
         }
         let code = self.old.code(key)?;
-        // What is used stays when the old file goes.
+        // What is used stays when the old file goes, if it is enough to be written.
         new.insert(key.to_vec(), code.to_vec());
         Some(Cow::Borrowed(code))
     }

@@ -17,7 +17,7 @@ const TIME: Duration = Duration::from_secs(60);
 /// Bodies up to this size are read without waiting for others.
 const SMALL: u64 = 1 << 20;
 
-/// The most values of most bodies. One takes up to 450 bytes in memory, in the variables of a chat template, and 2 in a
+/// The most values of most bodies. One takes up to 700 bytes in memory, in the variables of a chat template, and 2 in a
 /// body.
 const VALUES: usize = 2 << 20;
 
