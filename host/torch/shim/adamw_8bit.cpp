@@ -33,6 +33,12 @@ at::Tensor dynamic_map(bool is_signed) {
   return std::get<0>(at::cat(parts).sort());
 }
 
+// The map, which is made once and never freed: libtorch may be gone when statics are.
+const at::Tensor &shared_map(bool is_signed) {
+  static const auto *maps = new at::Tensor[2]{dynamic_map(false), dynamic_map(true)};
+  return maps[is_signed];
+}
+
 // A running mean: its codes, and the scales of their blocks.
 struct Quantised {
   at::Tensor codes, scales, map;
@@ -68,7 +74,7 @@ char *gavel_adamw_8bit_step(at::Tensor *parameter, at::Tensor *exp_avg, at::Tens
     auto all = parameter->detach().view({-1});
     auto gradients = parameter->grad().reshape({-1});
     auto [codes, codes_sq] = std::make_pair(exp_avg->view({-1}), exp_avg_sq->view({-1}));
-    auto signed_map = dynamic_map(true).to(all.options()), unsigned_map = dynamic_map(false).to(all.options());
+    auto signed_map = shared_map(true).to(all.options()), unsigned_map = shared_map(false).to(all.options());
     const double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
     for (int64_t start = 0; start < all.numel(); start += CHUNK) {
       const int64_t length = std::min(CHUNK, all.numel() - start);
