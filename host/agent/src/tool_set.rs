@@ -87,6 +87,11 @@ impl ToolSet {
         Ok(Self::new(tools, functions))
     }
 
+    /// No tools.
+    pub fn none() -> Arc<Self> {
+        Arc::new(Self::new(Vec::new(), BTreeMap::new()))
+    }
+
     fn new(tools: Vec<Arc<RunTool>>, functions: BTreeMap<String, usize>) -> Self {
         let set = Self { tools, functions, definitions: Arc::from([]) };
         Self { definitions: set.functions().map(ToolFunction::definition).collect(), ..set }

@@ -78,6 +78,52 @@ fn a_run_continues_with_its_own_agent() {
 }
 
 #[test]
+fn each_row_has_the_agent_that_it_names_or_its_data_source_does() {
+    let project = Project::new();
+    let named = |number: usize| match number % 3 {
+        0 => json!({"data_source": "debated"}),
+        1 => json!({"data_source": "debated", "agent_name": "answer"}),
+        _ => json!({"data_source": "plain"}),
+    };
+    let rows = |named: &dyn Fn(usize) -> Value| {
+        let rows = lines(&project.path("train.jsonl")).into_iter().enumerate().map(|(number, mut row)| {
+            row.remove("agent_name");
+            row.extend(named(number).as_object().unwrap().clone());
+            Value::Object(row).to_string() + "\n"
+        });
+        project.write("train.jsonl", &rows.collect::<String>());
+    };
+    rows(&named);
+    let debate = format!(
+        "agent=[{{name = 'debate', path = {:?}, params = {{rounds = 1}}, data_sources = ['debated']}}, {{name = 'answer'}}]",
+        built("plugins/debate.wasm")
+    );
+    let arguments = ["train", "-c", "train.toml", "--set", &debate, "--set", "train.steps=1"];
+    let checked = project.succeed(&[&arguments[..], &["--dry-run"]].concat());
+    assert!(String::from_utf8(checked.stdout).unwrap().contains("agent: debate: debate"));
+    project.succeed(&arguments);
+    let mut seen = BTreeMap::<String, usize>::new();
+    let rows_by_id: BTreeMap<String, Value> = lines(&project.path("runs/run/tasks.jsonl"))
+        .into_iter()
+        .map(|row| (row["id"].as_str().unwrap().to_owned(), Value::Object(row)))
+        .collect();
+    for line in lines(&project.path("runs/run/trajectories/step-000001.jsonl")) {
+        let row = &rows_by_id[line["task"].as_str().unwrap()];
+        let is_debated = row.to_string().contains("debated") && !row.to_string().contains("agent_name");
+        let speaker = line.get("opening").map(|opening| opening["speaker"].as_str().unwrap());
+        assert_eq!(speaker.is_some(), is_debated, "{line:?}");
+        *seen.entry(speaker.unwrap_or("").to_owned()).or_default() += 1;
+    }
+    assert_eq!(seen.keys().map(String::as_str).collect::<Vec<_>>(), ["", "first", "second"]);
+    assert_eq!(seen["first"], seen["second"]);
+
+    rows(&|number| if number == 4 { json!({"agent_name": "tool_agent"}) } else { json!({}) });
+    let said = stderr(&project.run(&arguments));
+    let expected = "train.jsonl, line 5: agent_name: no [[agent]] is named `tool_agent`; there are: debate, answer";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn the_ledger_has_the_time_in_which_the_device_waited_for_agents() {
     let project = Project::new();
     let rows: Vec<String> = lines(&project.path("train.jsonl"))

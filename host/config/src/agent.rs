@@ -1,6 +1,6 @@
 //! `[agent]` and `[[tool]]`: how a sample is made, and what the policy may call.
 
-use crate::checks::at_least_one;
+use crate::checks::{at_least_one, check_word};
 use crate::error::ConfigError;
 use gavel_agent::{EpisodeLimits, History, LeftOut, McpSource, McpSpec, OnToolFailure, ToolLimits, ToolSource};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
@@ -12,10 +12,19 @@ use std::time::Duration;
 /// How often a call that an MCP server could not take is asked again.
 const RETRIES: u32 = 5;
 
-/// `[agent]`
+/// `[agent]`, or one of several `[[agent]]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentTable {
+    /// Its name among several agents, in metrics and in the column `agent_name` of rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Of several agents, this one attempts the rows with these data sources, unless they name another.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data_sources: Vec<String>,
+    /// Of several agents, this one may call these tools; all by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
     /// `single` for one turn of the policy, the default; `tools` for turns until one calls no tool.
     pub kind: AgentKind,
     /// An agent of one's own, in place of `kind`: a component that exports `agent`.
@@ -92,6 +101,9 @@ pub enum WeighBy {
 impl Default for AgentTable {
     fn default() -> Self {
         Self {
+            name: None,
+            data_sources: Vec::new(),
+            tools: None,
             kind: AgentKind::Single,
             path: None,
             params: serde_json::Map::new(),
@@ -111,53 +123,66 @@ impl Default for AgentTable {
 }
 
 impl AgentTable {
-    /// Whether every key has its default.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether a sample may have several turns.
     pub fn has_turns(&self) -> bool {
         self.kind != AgentKind::Single || self.path.is_some()
     }
 
     pub(super) fn validate(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
-        at_least_one("agent.max_turns", self.max_turns)?;
-        at_least_one("agent.max_parallel_calls", self.max_parallel_calls)?;
-        at_least_one("agent.max_tool_tokens", self.max_tool_tokens)?;
-        if self.timeout.is_zero() {
-            return Err(ConfigError::value("agent.timeout", "more than 0", "0s"));
+        let key = self.key();
+        if let Some(name) = &self.name {
+            check_word("agent.name", name)?;
         }
-        self.grant.check().map_err(|error| ConfigError::Invalid(format!("[agent]: {error}")))?;
-        self.limits.validate("agent.limits")?;
+        at_least_one(&format!("{key}.max_turns"), self.max_turns)?;
+        at_least_one(&format!("{key}.max_parallel_calls"), self.max_parallel_calls)?;
+        at_least_one(&format!("{key}.max_tool_tokens"), self.max_tool_tokens)?;
+        if self.timeout.is_zero() {
+            return Err(ConfigError::value(&format!("{key}.timeout"), "more than 0", "0s"));
+        }
+        self.grant.check().map_err(|error| ConfigError::Invalid(format!("[{key}]: {error}")))?;
+        self.limits.validate(&format!("{key}.limits"))?;
         if self.limits.timeout.is_some() {
-            return Err(ConfigError::Invalid(
-                "agent.limits.timeout is not a key\nhint: set agent.timeout, the time of a whole sample".into(),
-            ));
+            return Err(ConfigError::Invalid(format!(
+                "{key}.limits.timeout is not a key\nhint: set {key}.timeout, the time of a whole sample"
+            )));
+        }
+        if let Some(name) = self.tools.iter().flatten().find(|name| !tools.iter().any(|tool| tool.name == **name)) {
+            return Err(ConfigError::Invalid(format!(
+                "{key}.tools: there is no [[tool]] named `{name}`\nhint: add one, or leave the name out"
+            )));
         }
         if self.path.is_some() {
             return match self.kind {
                 AgentKind::Single => Ok(()),
-                AgentKind::Tools => Err(ConfigError::Invalid(
-                    "both agent.kind and agent.path say what makes a sample\nhint: leave agent.kind out; an agent calls the tools itself".into(),
-                )),
+                AgentKind::Tools => Err(ConfigError::Invalid(format!(
+                    "both {key}.kind and {key}.path say what makes a sample\nhint: leave {key}.kind out; an agent calls the tools itself"
+                ))),
             };
         }
         let default = Self::default();
         if (&self.params, &self.limits, &self.grant) != (&default.params, &default.limits, &default.grant) {
-            return Err(ConfigError::Invalid(
-                "agent.params, agent.limits and agent.grant are those of an agent, and there is none\nhint: name its component with agent.path".into(),
-            ));
+            return Err(ConfigError::Invalid(format!(
+                "{key}.params, {key}.limits and {key}.grant are for an agent's component, and there is none\nhint: name it with {key}.path"
+            )));
         }
-        match (self.kind, tools.is_empty()) {
-            (AgentKind::Single, false) => Err(ConfigError::Invalid(
-                "there are [[tool]] tables, and agent.kind is \"single\"\nhint: set agent.kind = \"tools\"".into(),
+        let may_call = tools.iter().any(|tool| self.may_call(&tool.name));
+        match self.kind {
+            AgentKind::Single if may_call || (self.name.is_none() && !tools.is_empty()) => Err(ConfigError::Invalid(
+                format!("there are [[tool]] tables, and {key}.kind is \"single\"\nhint: set {key}.kind = \"tools\""),
             )),
-            (AgentKind::Tools, true) => Err(ConfigError::Invalid(
-                "agent.kind is \"tools\", and there is no [[tool]] table\nhint: add one, such as [[tool]] with name = \"calculator\" and path = \"target/plugins/calculator.wasm\"".into(),
-            )),
+            AgentKind::Tools if tools.is_empty() => Err(ConfigError::Invalid(format!(
+                "{key}.kind is \"tools\", and there is no [[tool]] table\nhint: add one, such as [[tool]] with name = \"calculator\" and path = \"target/plugins/calculator.wasm\""
+            ))),
+            AgentKind::Tools if !may_call => Err(ConfigError::Invalid(format!(
+                "{key}.kind is \"tools\", and {key}.tools is empty\nhint: name a tool, or set {key}.kind = \"single\""
+            ))),
             _ => Ok(()),
         }
+    }
+
+    /// The table as `--set` names it.
+    pub(super) fn key(&self) -> String {
+        self.name.as_ref().map_or("agent".to_owned(), |name| format!("agent.{name}"))
     }
 
     /// The agent of the table; `limits` are the limits of all plugins.
@@ -165,7 +190,14 @@ impl AgentTable {
         let path = self.path.clone()?;
         let limits = LimitsTable { timeout: Some(self.timeout), ..self.limits }.over(limits);
         let (params, grants) = (self.params.clone(), self.grant.clone());
-        Some(PluginSpec { name: "agent".into(), path, params, limits, reuse: None, grants })
+        Some(PluginSpec {
+            name: self.name.clone().unwrap_or("agent".into()),
+            path,
+            params,
+            limits,
+            reuse: None,
+            grants,
+        })
     }
 
     /// How long an episode may last.
@@ -222,10 +254,7 @@ pub struct ToolTable {
 
 impl ToolTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
-        if self.name.is_empty() || self.name.contains(path_like) {
-            return Err(ConfigError::value("tool.name", "a word without `/` (it names metrics)", &self.name));
-        }
+        check_word("tool.name", &self.name)?;
         let wrong = |what: String| Err(ConfigError::Invalid(format!("tool `{}`: {what}", self.name)));
         if let Err(error) = self.grant.check() {
             return wrong(error.to_string());

@@ -13,6 +13,15 @@ pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError>
     if value == 0 { Err(ConfigError::value(field, "at least 1", 0)) } else { Ok(()) }
 }
 
+/// Refuses a name that cannot be a part of the names of metrics.
+pub(super) fn check_word(field: &str, name: &str) -> Result<(), ConfigError> {
+    let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();
+    if name.is_empty() || name.contains(path_like) {
+        return Err(ConfigError::value(field, "a word without `/` (it names metrics)", name));
+    }
+    Ok(())
+}
+
 /// Refuses two `[[what]]` tables of the same name.
 pub(super) fn check_distinct<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result<(), ConfigError> {
     let mut seen = BTreeSet::new();

@@ -1,6 +1,7 @@
 //! A run's configuration: TOML, read and checked. Unknown keys and values out of range are errors.
 
 mod agent;
+mod agents;
 mod algorithm;
 mod budget;
 mod checks;
@@ -27,6 +28,7 @@ mod train_table;
 mod unknown_key;
 
 pub use agent::{AgentKind, AgentTable, RewardTo, ToolTable, WeighBy};
+pub use agents::AgentTables;
 pub use algorithm::{AdvantageTable, ReferenceTable};
 pub use budget::BudgetTable;
 pub use critic::{CriticMuonTable, CriticOptimizerTable, CriticTable};

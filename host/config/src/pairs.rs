@@ -92,7 +92,7 @@ impl<T> Config<T> {
         let unused = [
             ("[rollout]", !is_unused),
             ("[[reward]]", !self.reward.is_empty()),
-            ("[agent]", !self.agent.is_default()),
+            ("[agent]", !self.agent.are_default()),
             ("[[tool]]", !self.tool.is_empty()),
             ("[schedule]", self.schedule != ScheduleTable::default()),
             ("data.accuracy", self.data.accuracy.is_some()),

@@ -1,6 +1,7 @@
 //! All tables of a run together.
 
-use crate::agent::{AgentTable, ToolTable};
+use crate::agent::ToolTable;
+use crate::agents::AgentTables;
 use crate::budget::BudgetTable;
 use crate::checks::check_distinct;
 use crate::datasets::Datasets;
@@ -36,9 +37,9 @@ pub struct Config<T> {
     pub data: DataTable,
     /// How responses are drawn.
     pub rollout: RolloutTable,
-    /// How a sample is made: with one turn, or with tools.
-    #[serde(default, skip_serializing_if = "AgentTable::is_default")]
-    pub agent: AgentTable,
+    /// How a sample is made: with one turn, with tools, or by an agent; one table, or several of which each row has one.
+    #[serde(default, skip_serializing_if = "AgentTables::are_default")]
+    pub agent: AgentTables,
     /// The tools that the policy may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool: Vec<ToolTable>,
@@ -271,8 +272,8 @@ impl<T: TrainTable> Config<T> {
             let whose = format!("tool.{}", tool.name);
             [(format!("{whose}.limit"), tool.limit.clone()), of_grant(whose, &tool.grant)]
         });
-        let agent = std::iter::once(of_grant("agent".to_owned(), &self.agent.grant));
-        for (key, limit) in chat.chain(rewards).chain(tools).chain(agent) {
+        let agents = self.agent.iter().map(|agent| of_grant(agent.key(), &agent.grant));
+        for (key, limit) in chat.chain(rewards).chain(tools).chain(agents) {
             if let Some(name) = limit.filter(|name| !self.limiter.contains_key(name)) {
                 return Err(ConfigError::Invalid(format!(
                     "{key}: there is no limiter `{name}`\nhint: add [limiter.{name}], such as requests_per_second = 10"

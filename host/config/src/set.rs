@@ -4,7 +4,10 @@ use gavel_runs::{find_named, table_names};
 use toml::{Table, Value};
 
 /// The lists whose tables are selected by their names, each with a setting of a table.
-const NAMED: [(&str, &str); 2] = [("reward", "weight=0.5"), ("tool", "retries=2")];
+const NAMED: [(&str, &str); 3] = [("agent", "max_turns=4"), ("reward", "weight=0.5"), ("tool", "retries=2")];
+
+/// The list that may also be a single table, which need not be written.
+const OR_TABLE: &str = "agent";
 
 const HINT: &str = "\nhint: write --set table.key=value, such as --set train.steps=100";
 
@@ -35,7 +38,7 @@ fn set_in_table(table: &mut Table, path: &str, key: &str, value: Value) -> Resul
         return Ok(());
     };
     let path = if path.is_empty() { first.to_owned() } else { format!("{path}.{first}") };
-    if example(&path).is_some() && !table.contains_key(first) {
+    if example(&path).is_some() && path != OR_TABLE && !table.contains_key(first) {
         return Err(format!("the configuration has no [[{path}]]"));
     }
     match table.entry(first).or_insert_with(|| Value::Table(Table::new())) {

@@ -23,17 +23,32 @@ impl ToolSet {
                 listed(known)
             ));
         }
+        let is_selected = |name: &str| selection.iter().any(|selected| selected == name);
+        Ok(self.selected(|tool, function| is_selected(tool) || is_selected(function)))
+    }
+
+    /// The tools whose names are `wanted`.
+    pub fn only(self: &Arc<Self>, wanted: impl Fn(&str) -> bool) -> Arc<Self> {
+        match self.tools.iter().all(|tool| wanted(tool.name())) {
+            true => self.clone(),
+            false => self.selected(|tool, _| wanted(tool)),
+        }
+    }
+
+    /// The functions of which `is_selected` says so, given the names of the tool and of the function; and their tools.
+    fn selected(&self, is_selected: impl Fn(&str, &str) -> bool) -> Arc<Self> {
         let (mut tools, mut functions) = (Vec::new(), BTreeMap::new());
         for tool in &self.tools {
-            let is_selected = |name: &str| selection.iter().any(|selected| selected == tool.name() || selected == name);
-            let selected = tool.functions().iter().map(ToolFunction::name).filter(|name| is_selected(name));
+            let of_tool = tool.functions().iter().map(ToolFunction::name);
+            // A function that may not be called stays so.
+            let of_tool = of_tool.filter(|name| self.has(name) && is_selected(tool.name(), name));
             let before = functions.len();
-            functions.extend(selected.map(|name| (name.to_owned(), tools.len())));
+            functions.extend(of_tool.map(|name| (name.to_owned(), tools.len())));
             if functions.len() > before {
                 tools.push(tool.clone());
             }
         }
-        Ok(Arc::new(Self::new(tools, functions)))
+        Arc::new(Self::new(tools, functions))
     }
 
     /// Refuses a row whose tools need settings if it sets up no tool of the run, for example because these have other

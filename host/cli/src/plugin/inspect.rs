@@ -81,7 +81,7 @@ struct Configured {
     grant: Grants,
 }
 
-/// The name of the agent, the one component whose table has no name.
+/// The name of the only agent, the one component whose table may have no name.
 fn agent() -> String {
     "agent".into()
 }
@@ -89,12 +89,24 @@ fn agent() -> String {
 /// The reward, tool or agent in `config` whose component is `path`, and the programs there.
 fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String, ExecTable>)> {
     #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Agents {
+        One(Box<Configured>),
+        Several(Vec<Configured>),
+    }
+    impl Default for Agents {
+        fn default() -> Self {
+            Self::Several(Vec::new())
+        }
+    }
+    #[derive(Deserialize)]
     struct Run {
         #[serde(default)]
         reward: Vec<Configured>,
         #[serde(default)]
         tool: Vec<Configured>,
-        agent: Option<Configured>,
+        #[serde(default)]
+        agent: Agents,
         #[serde(default)]
         exec: BTreeMap<String, ExecTable>,
     }
@@ -105,7 +117,11 @@ fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String
         let component = table.path.as_ref().and_then(|path| component(path).ok());
         component.and_then(|(_, path)| path.canonicalize().ok()).is_some_and(|path| path == wanted)
     };
-    match run.reward.into_iter().chain(run.tool).chain(run.agent).find(is_wanted) {
+    let agents = match run.agent {
+        Agents::One(agent) => vec![*agent],
+        Agents::Several(agents) => agents,
+    };
+    match run.reward.into_iter().chain(run.tool).chain(agents).find(is_wanted) {
         Some(reward) => Ok((reward, run.exec)),
         None => bail!(
             "no [[reward]], no [[tool]] and no [agent] of {} has the component {}\nhint: paths in it are relative to the current folder",

@@ -82,11 +82,12 @@ pub(crate) fn checks(setup: &Setup, train: &str, rows: usize, validation: usize)
             &plugin.hash()[..16]
         ),
     }));
-    checks.extend(setup.episode_kind.agent().map(|agent| {
+    checks.extend(setup.episode_kinds.agents().map(|(table, agent)| {
         let (info, hash) = (agent.info(), &agent.hash()[..16]);
-        Check { what: "agent", found: format!("{} {}, hash {hash}", Shown(&info.name), Shown(&info.version)) }
+        let name = table.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        Check { what: "agent", found: format!("{name}{} {}, hash {hash}", Shown(&info.name), Shown(&info.version)) }
     }));
-    checks.extend(setup.episode_kind.tools().into_iter().flat_map(|tools| tools.set.tools()).map(|tool| {
+    checks.extend(setup.episode_kinds.tools().tools().map(|tool| {
         let functions: Vec<&str> = tool.functions().iter().map(|function| function.name()).collect();
         let (name, functions) = (tool.name(), functions.join(", "));
         let found = match tool {

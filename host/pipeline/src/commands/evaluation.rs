@@ -93,7 +93,7 @@ fn draw(
     }
     config.model.validate()?;
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
-    let Setup { scorer, mut reward_models, validation, limit, episode_kind, .. } =
+    let Setup { scorer, mut reward_models, validation, limit, episode_kinds, .. } =
         Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     try_rewards_on(config, &scorer, tasks(&validation))?;
     let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
@@ -104,7 +104,7 @@ fn draw(
     let max_prompt_tokens = limit.tokens();
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
     let rollout =
-        Rollout { engine, scorer, table, episode_kind, max_prompt_tokens, validating: ValidationWaits::default() };
+        Rollout { engine, scorer, table, episode_kinds, max_prompt_tokens, validating: ValidationWaits::default() };
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));
     let scored = || progress(EvalProgress::Scored);
@@ -118,9 +118,9 @@ fn ask(
     temperature: f32,
     progress: &(dyn Fn(EvalProgress) + Sync),
 ) -> Result<Validation> {
-    if config.agent.kind == AgentKind::Tools || config.agent.path.is_some() {
+    if config.agent.have_turns() {
         return Err(PipelineError::Stopped(
-            "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or set agent.kind = \"single\" and leave agent.path and the [[tool]] tables out".into(),
+            "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or leave [agent] and the [[tool]] tables out".into(),
         ));
     }
     let (scorer, _) = scorer(config, &KeptComponents::default(), &Ranks::alone())?;

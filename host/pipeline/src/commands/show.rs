@@ -70,7 +70,7 @@ pub fn show_sft(config: &Config<SftTable>, count: NonZeroUsize) -> Result<Vec<Sh
     let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     let (text, limit, turns, parted) = (&setup.text, setup.limit, config.train.turns, Parted::default());
     let shown = first(config, &config.data.train, &setup, count, |row, path| {
-        let rows = sft_rows_of(row, path, text, limit, &setup.episode_kind, turns, &parted)?;
+        let rows = sft_rows_of(row, path, text, limit, &setup.episode_kinds, turns, &parted)?;
         let several = rows.len() > 1;
         let name = |number: usize| several.then(|| format!("answer {number} of {}", rows.len()));
         let shown =
@@ -88,7 +88,7 @@ pub fn show_sft(config: &Config<SftTable>, count: NonZeroUsize) -> Result<Vec<Sh
 pub fn show_train(config: &Config<RlTable>, count: NonZeroUsize) -> Result<Vec<ShownRow>> {
     let setup = Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     first(config, &config.data.train, &setup, count, |row, path| {
-        let prompt = prompt(row, path, "train", &setup.text, setup.limit, &setup.episode_kind)?;
+        let prompt = prompt(row, path, "train", &setup.text, setup.limit, &setup.episode_kinds)?;
         prompt.iter().map(|prompt| ShownText::learned(None, &prompt.ids, &[], &setup.text)).collect()
     })
 }

@@ -174,7 +174,7 @@ impl<'a> Plan<'a> {
                 prompt: prompt.max(longest(&setup.validation)),
                 response: rollout.max_tokens as u64,
                 truncated: rollout.top_k.is_some() || rollout.top_p < 1.0 || rollout.min_p > 0.0,
-                has_turns: config.agent.has_turns(),
+                has_turns: config.agent.have_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
             draws_here: rollout.device.is_none(),

@@ -3,10 +3,10 @@
 use crate::rl::credit::{ComparedTrajectories, CreditRule};
 use crate::rl::learning_state::LearningState;
 use crate::run::{Measures, experience, loss_mask};
-use gavel_config::RlTable;
+use gavel_config::{RlTable, WeighBy};
 use gavel_data::{Group, Member, Trajectory};
 use gavel_scoring::recording::Grouping;
-use gavel_train::{Advantage, Experience, RewardStatistics, ScoredGroup, ScoredSample, ScoredTrajectory};
+use gavel_train::{Advantage, Experience, RewardStatistics, SampleId, ScoredGroup, ScoredSample, ScoredTrajectory};
 
 /// The samples of a group whose compared trajectories have a reward, with their rewards; nothing if there are too few to
 /// learn from.
@@ -93,7 +93,7 @@ impl AdvantageRule<'_> {
                 };
                 let samples = places.iter().zip(rewards).map(sample).collect();
                 scored_groups.push(ScoredGroup { samples, greedy_reward });
-                kept.push(Kept { compared, places });
+                kept.push(Kept { compared, weigh_by: self.credit.weigh_by(group), places });
             }
         }
         self.learning.rewards.add(&scored_groups);
@@ -161,7 +161,7 @@ impl AdvantageRule<'_> {
 
     /// The compared trajectories of a sample, as an update learns from them.
     fn learned(&self, member: &Member, estimated: &EstimatedSample<'_>) -> Vec<Experience> {
-        let EstimatedSample { place: (group, index), compared, scored, advantage } = estimated;
+        let EstimatedSample { place: at, compared, weigh_by, scored, advantage } = estimated;
         let has_critic = self.table.algorithm.needs_critic();
         let experience = |(place, (number, trajectory)): (usize, (usize, &Trajectory))| {
             let bare = experience(trajectory, self.table)?;
@@ -169,7 +169,7 @@ impl AdvantageRule<'_> {
                 return None;
             }
             let mut advantages = advantage.of_trajectory(place, bare.response.len());
-            let sample = self.credit.counts_as(*group, *index, number);
+            let sample = counts_as(*weigh_by, *at, number);
             if has_critic {
                 let trajectory = scored.trajectories.get(place)?;
                 let narrow = |numbers: &[f64]| numbers.iter().map(|number| *number as f32).collect();
@@ -190,6 +190,7 @@ impl AdvantageRule<'_> {
 /// Trajectories that an estimator compares, of samples that have a reward.
 struct Kept {
     compared: ComparedTrajectories,
+    weigh_by: WeighBy,
     /// Of each sample, the number of its group and its own.
     places: Vec<(usize, usize)>,
 }
@@ -199,6 +200,7 @@ struct EstimatedSample<'a> {
     /// The number of its group, and its own.
     place: (usize, usize),
     compared: &'a ComparedTrajectories,
+    weigh_by: WeighBy,
     scored: &'a ScoredSample,
     advantage: Advantage,
 }
@@ -209,10 +211,24 @@ fn estimated_samples<'a>(
     scored: &'a [ScoredGroup],
     advantages: Vec<Vec<Advantage>>,
 ) -> impl Iterator<Item = EstimatedSample<'a>> {
-    kept.iter().zip(scored).zip(advantages).flat_map(|((Kept { compared, places }, scored), advantages)| {
+    kept.iter().zip(scored).zip(advantages).flat_map(|((Kept { compared, weigh_by, places }, scored), advantages)| {
         let samples = places.iter().zip(&scored.samples).zip(advantages);
-        samples.map(|((place, scored), advantage)| EstimatedSample { place: *place, compared, scored, advantage })
+        samples.map(|((place, scored), advantage)| EstimatedSample {
+            place: *place,
+            compared,
+            weigh_by: *weigh_by,
+            scored,
+            advantage,
+        })
     })
+}
+
+/// What a trajectory counts as when losses are averaged over samples.
+fn counts_as(weigh_by: WeighBy, (group, index): (usize, usize), trajectory: usize) -> SampleId {
+    match weigh_by {
+        WeighBy::Sample => SampleId { group, index, trajectory: 0 },
+        WeighBy::Trajectory => SampleId { group, index, trajectory },
+    }
 }
 
 /// Gives groups their advantages as in the first step of a run.

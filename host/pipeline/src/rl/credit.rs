@@ -3,16 +3,15 @@
 use crate::error::{PipelineError, Result};
 use crate::metrics::sample_name;
 use crate::rl::placed_credit::place;
-use gavel_config::{Config, RewardTo, WeighBy};
+use gavel_config::{AgentTables, Config, RewardTo, WeighBy};
 use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Sample, Score, Trajectory};
 use gavel_text::TextModel;
-use gavel_train::{RewardPart, SampleId};
+use gavel_train::RewardPart;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Assigns reward to trajectories and tokens.
 pub(crate) struct CreditRule<'a> {
-    reward_to: RewardTo,
-    weigh_by: WeighBy,
+    agents: &'a AgentTables,
     /// The weights of the rewards.
     weights: BTreeMap<&'a str, f64>,
     text: &'a TextModel,
@@ -32,24 +31,19 @@ pub(crate) enum ComparedTrajectories {
 impl<'a> CreditRule<'a> {
     pub(crate) fn new<T>(config: &'a Config<T>, text: &'a TextModel) -> Self {
         let weights = config.reward.iter().map(|reward| (reward.name.as_str(), reward.weight)).collect();
-        let (reward_to, weigh_by) = (config.agent.reward_to, config.agent.weigh_by);
-        Self { reward_to, weigh_by, weights, text }
+        Self { agents: &config.agent, weights, text }
     }
 
     #[cfg(test)]
     pub(crate) fn plain() -> CreditRule<'static> {
         static TEXT: std::sync::LazyLock<TextModel> = std::sync::LazyLock::new(TextModel::byte_level);
-        CreditRule {
-            reward_to: RewardTo::All,
-            weigh_by: WeighBy::Sample,
-            weights: BTreeMap::from([("r", 2.0)]),
-            text: &TEXT,
-        }
+        static ONE: std::sync::LazyLock<AgentTables> = std::sync::LazyLock::new(AgentTables::default);
+        CreditRule { agents: &ONE, weights: BTreeMap::from([("r", 2.0)]), text: &TEXT }
     }
 
     /// Which trajectories of a group are compared with each other.
     pub(crate) fn compared_trajectories(&self, group: &Group) -> Vec<ComparedTrajectories> {
-        match self.reward_to {
+        match self.agents.of(&group.task).reward_to {
             RewardTo::All => vec![ComparedTrajectories::All],
             RewardTo::Last => vec![ComparedTrajectories::Last],
             RewardTo::ByAgent => {
@@ -106,12 +100,9 @@ impl<'a> CreditRule<'a> {
         }
     }
 
-    /// What a trajectory counts as when losses are averaged over samples.
-    pub(crate) fn counts_as(&self, group: usize, index: usize, trajectory: usize) -> SampleId {
-        match self.weigh_by {
-            WeighBy::Sample => SampleId { group, index, trajectory: 0 },
-            WeighBy::Trajectory => SampleId { group, index, trajectory },
-        }
+    /// What counts once when losses are averaged over samples of a group.
+    pub(crate) fn weigh_by(&self, group: &Group) -> WeighBy {
+        self.agents.of(&group.task).weigh_by
     }
 
     /// Whether a reward gave credit to a part of a sample of the group.
@@ -175,6 +166,7 @@ mod tests {
     use super::*;
     use crate::rl::advantages::{DropReason, advantages_of};
     use crate::testing::{group, rl_table};
+    use gavel_config::AgentTable;
     use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, Role, Tokens};
 
     /// A trajectory of these turns of a policy that has bytes as tokens, with a token of somebody else after each.
@@ -278,8 +270,10 @@ mod tests {
             let metrics = vec![Metric { name: "reward/b".into(), value: b }];
             scored(member, Score { metrics, ..Score::default() });
         }
+        let of_agent = |reward_to| AgentTables::from(AgentTable { reward_to, ..AgentTable::default() });
         let signs = |reward_to: RewardTo| {
-            let rule = CreditRule { reward_to, ..CreditRule::plain() };
+            let agents = of_agent(reward_to);
+            let rule = CreditRule { agents: &agents, ..CreditRule::plain() };
             let learned = advantages_of(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
             let sign =
                 |experience: &gavel_train::Experience| (experience.sample.index, experience.advantages[0].signum());
@@ -290,7 +284,8 @@ mod tests {
         assert_eq!(signs(RewardTo::ByAgent), [(0, 1.0), (1, -1.0), (0, -1.0), (0, -1.0), (1, 1.0), (1, 1.0)]);
         // The line of a trajectory has its own advantage, and so have the metrics.
         let recorded = |reward_to: RewardTo| {
-            let (mut group, rule) = (group.clone(), CreditRule { reward_to, ..CreditRule::plain() });
+            let (mut group, agents) = (group.clone(), of_agent(reward_to));
+            let rule = CreditRule { agents: &agents, ..CreditRule::plain() };
             let table = rl_table("algorithm = 'dr_grpo'");
             advantages_of(&mut [&mut group], &table, &rule);
             let mut metrics = gavel_runs::Metrics::default();

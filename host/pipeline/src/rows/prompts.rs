@@ -1,10 +1,10 @@
 //! Prompts as token ids: every row is checked and tokenised before anything heavy starts.
 
-use crate::episode_kind::EpisodeKind;
+use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
 use crate::rows::mixture::Share;
-use gavel_agent::{PromptOptions, Tools};
+use gavel_agent::PromptOptions;
 use gavel_config::{DataTable, Overlong};
 use gavel_data::{DatasetRow, Row, Task, TaskError};
 use gavel_text::TextModel;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 pub(crate) struct Prompt {
     pub(crate) task: Arc<Task>,
     pub(crate) ids: Vec<u32>,
-    /// The tools that its row may call, if there are any.
-    pub(crate) tools: Option<Tools>,
+    /// What makes a sample of it, with the tools that its row may call.
+    pub(crate) episode_kind: EpisodeKind,
 }
 
 /// How the prompt of a task is rendered.
 ///
 /// # Errors
-/// A column of the row has a form that is not supported, or selects a tool that does not exist; the error says so.
+/// A column of the row has a form that is not supported; the error says so.
 pub(crate) fn prompt_options(task: &Task, episode_kind: &EpisodeKind) -> std::result::Result<PromptOptions, String> {
     Ok(PromptOptions { functions: episode_kind.offered(task)?, template_kwargs: template_kwargs(task)?.into() })
 }
@@ -101,9 +101,9 @@ pub(crate) fn prompts(
     split: &str,
     text: &TextModel,
     limit: PromptLimit,
-    episode_kind: &EpisodeKind,
+    episode_kinds: &EpisodeKinds,
 ) -> Result<Drawable<Prompt>> {
-    usable(datasets, |row, path| prompt(row, path, split, text, limit, episode_kind))
+    usable(datasets, |row, path| prompt(row, path, split, text, limit, episode_kinds))
 }
 
 /// The prompt of a row; nothing if the row is left out.
@@ -113,16 +113,16 @@ pub(crate) fn prompt(
     split: &str,
     text: &TextModel,
     limit: PromptLimit,
-    episode_kind: &EpisodeKind,
+    episode_kinds: &EpisodeKinds,
 ) -> Result<Option<Prompt>> {
     let place = row.place.clone();
     let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
     let task = task(row, path, split)?;
-    let options = prompt_options(&task, episode_kind).map_err(bad)?;
+    let episode_kind = episode_kinds.of(&task).map_err(bad)?;
+    let options = prompt_options(&task, &episode_kind).map_err(bad)?;
     let ids = text.prompt_ids_with(&task.prompt, &options.asking()).map_err(|error| bad(error.to_string()))?;
-    let tools = episode_kind.tools_of(&task).map_err(bad)?;
     let task = Arc::new(task);
-    Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, tools }))
+    Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, episode_kind }))
 }
 
 /// The task of a row.

@@ -1,6 +1,6 @@
 //! Rows to imitate as token ids: a prompt, and the whole turn that answers it.
 
-use crate::episode_kind::EpisodeKind;
+use crate::episode_kind::EpisodeKinds;
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
 use crate::rows::learned_turn::LearnedTurn;
@@ -27,13 +27,13 @@ pub(crate) fn sft_rows(
     datasets: Vec<DatasetRows<'_>>,
     text: &TextModel,
     limit: PromptLimit,
-    episode_kind: &EpisodeKind,
+    episode_kinds: &EpisodeKinds,
     turns: Turns,
 ) -> Result<Drawable<PlacedRow>> {
     let parted = Parted::default();
     let rows = usable(datasets, |row, path| {
         let place: Arc<str> = format!("{}, {}", path.display(), row.place).into();
-        let rows = sft_rows_of(row, path, text, limit, episode_kind, turns, &parted)?;
+        let rows = sft_rows_of(row, path, text, limit, episode_kinds, turns, &parted)?;
         Ok(rows.into_iter().map(move |row| PlacedRow { row, place: place.clone() }))
     })?;
     parted.warn();
@@ -46,13 +46,13 @@ pub(crate) fn sft_rows_of(
     path: &Path,
     text: &TextModel,
     limit: PromptLimit,
-    episode_kind: &EpisodeKind,
+    episode_kinds: &EpisodeKinds,
     turns: Turns,
     parted: &Parted,
 ) -> Result<Vec<SftRow>> {
     let place = row.place.clone();
     let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
-    let answered = Answered::read(row, episode_kind, turns).map_err(bad)?;
+    let answered = Answered::read(row, episode_kinds, turns).map_err(bad)?;
     let mut rows = Vec::new();
     for at in answered.learned() {
         let (prompt, answer) = (&answered.messages[..at], &answered.messages[at]);
@@ -98,7 +98,7 @@ struct Answered {
 }
 
 impl Answered {
-    fn read(row: Row, episode_kind: &EpisodeKind, turns: Turns) -> std::result::Result<Self, String> {
+    fn read(row: Row, episode_kinds: &EpisodeKinds, turns: Turns) -> std::result::Result<Self, String> {
         let has_prompt = row.columns.present("prompt").is_some();
         let Sample { task, trajectories, .. } =
             gavel_scoring::completion(row, "train").map_err(|error| error.to_string())?;
@@ -112,7 +112,7 @@ impl Answered {
         if start == messages.len() {
             return Err("`messages` does not end with a message of the assistant: there is no answer to learn".into());
         }
-        let options = prompt_options(&task, episode_kind)?;
+        let options = prompt_options(&task, &episode_kinds.of(&task)?)?;
         Ok(Self { messages, options, start })
     }
 

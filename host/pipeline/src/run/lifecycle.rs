@@ -85,7 +85,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let critic = config.train.critic();
         let critic =
             critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint(), ranks)).transpose()?;
-        let Setup { scorer, mut reward_models, validation, limit, episode_kind, .. } = setup;
+        let Setup { scorer, mut reward_models, validation, limit, episode_kinds, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
@@ -115,7 +115,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let recorder = opened.into_recorder(config)?;
         let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
         let rollout =
-            Rollout { engine, scorer, table, episode_kind, max_prompt_tokens, validating: ValidationWaits::default() };
+            Rollout { engine, scorer, table, episode_kinds, max_prompt_tokens, validating: ValidationWaits::default() };
         let updater = Updater::new(trained, cache, trainer, reference, critic);
         Ok(Self {
             config,

@@ -1,6 +1,6 @@
 //! Everything that can be checked before anything heavy starts: the tokenizer, every row of the datasets, every plugin.
 
-use crate::episode_kind::EpisodeKind;
+use crate::episode_kind::EpisodeKinds;
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
@@ -26,7 +26,7 @@ pub(crate) struct Setup {
     pub(crate) validation: Vec<Prompt>,
     pub(crate) scorer: Scorer,
     pub(crate) reward_models: RewardModels,
-    pub(crate) episode_kind: EpisodeKind,
+    pub(crate) episode_kinds: EpisodeKinds,
     /// The GPU that a dry run plans for.
     pub(crate) planned: Option<PlannedGpu>,
 }
@@ -38,9 +38,9 @@ impl Setup {
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
         let (scorer, reward_models) = scorer(config, kept, ranks)?;
-        let episode_kind = EpisodeKind::load(config, kept, scorer.sandbox())?;
+        let episode_kinds = EpisodeKinds::load(config, kept, scorer.sandbox())?;
         let mut setup =
-            Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, episode_kind, planned: None };
+            Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, episode_kinds, planned: None };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
@@ -63,21 +63,15 @@ impl Setup {
     /// The prompts of datasets; each has a reward that scores it.
     fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Drawable<Prompt>> {
         let rows = dataset_rows(config, datasets, self.scorer.sandbox())?;
-        let prompts = prompts(rows, split, &self.text, self.limit, &self.episode_kind)?;
-        if let (Some(tools), Some(prompt)) = (self.episode_kind.tools(), prompts.rows.first()) {
-            let functions = tools.set.definitions();
-            if self.episode_kind.agent().is_none() {
+        let prompts = prompts(rows, split, &self.text, self.limit, &self.episode_kinds)?;
+        for (agent, task, tools) in self.episode_kinds.first_tasks(prompts.rows.iter().map(|prompt| &*prompt.task)) {
+            let has_agent = agent.path.is_some();
+            if !has_agent {
                 check_calls(&self.text)?;
             }
-            let template_kwargs = template_kwargs(&prompt.task).map_err(PipelineError::Stopped)?.into();
-            let options = PromptOptions { functions, template_kwargs };
-            check_history(
-                &self.text,
-                &prompt.task,
-                &options,
-                self.episode_kind.agent().is_some(),
-                config.agent.history,
-            )?;
+            let template_kwargs = template_kwargs(task).map_err(PipelineError::Stopped)?.into();
+            let options = PromptOptions { functions: tools.set.definitions(), template_kwargs };
+            check_history(&self.text, task, &options, has_agent, agent.history)?;
         }
         check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
         Ok(prompts)
@@ -86,7 +80,7 @@ impl Setup {
     /// The rows that `gavel sft` imitates.
     pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<PlacedRow>> {
         let rows = dataset_rows(config, &config.data.train, self.scorer.sandbox())?;
-        sft_rows(rows, &self.text, self.limit, &self.episode_kind, config.train.turns)
+        sft_rows(rows, &self.text, self.limit, &self.episode_kinds, config.train.turns)
     }
 
     /// The prompts that `gavel train` learns from.

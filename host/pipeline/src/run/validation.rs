@@ -53,7 +53,7 @@ pub(crate) async fn validate_at<T: TrainTable>(
         false => groups,
     };
     let mut metrics = describe_validation(&groups, config.accuracy_reward(), config.data.validation_samples);
-    if rollout.episode_kind.has_turns() {
+    if rollout.episode_kinds.have_turns() {
         describe_episodes("val/", &groups, &mut metrics);
     }
     metrics.time("validate", start);

@@ -1,12 +1,12 @@
 //! Responses to prompts, each of which is scored the moment it ends, while the others are still being drawn.
 
-use crate::episode_kind::EpisodeKind;
+use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::Result;
 use crate::rows::{Prompt, Seeds};
 use crate::samples::engine_policy::EnginePolicy;
 use crate::samples::sample_waits::ValidationWaits;
 use crate::samples::samples_in_flight::{Event, SampleKey, SamplesInFlight};
-use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy};
+use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy, Tools};
 use gavel_config::RolloutTable;
 use gavel_data::{Group, Member, Sample};
 use gavel_policy::Sampling;
@@ -33,7 +33,7 @@ pub(crate) struct Rollout {
     pub(crate) engine: AsyncEngine,
     pub(crate) scorer: Arc<Scorer>,
     pub(crate) table: RolloutTable,
-    pub(crate) episode_kind: EpisodeKind,
+    pub(crate) episode_kinds: EpisodeKinds,
     /// The most tokens of a prompt.
     pub(crate) max_prompt_tokens: usize,
     /// What the samples of a validation wait for.
@@ -59,26 +59,34 @@ impl Rollout {
             sampling: sampling.clone(),
             stop: self.table.stop.clone(),
         });
-        if let EpisodeKind::Agent(agent, all) = &self.episode_kind {
-            for draw in draws {
-                let episode = AgentEpisode {
-                    task: draw.prompt.task.clone(),
-                    index: draw.key.index as u32,
-                    max_prompt_tokens: self.max_prompt_tokens,
-                    max_tokens: sampling.max_tokens,
-                    seed: draw.seeds.sampling,
-                    tool_seed: draw.seeds.plugin,
-                    agent: agent.clone(),
-                    tools: draw.prompt.tools.as_ref().unwrap_or(all).clone(),
-                };
-                let (policy, progress) = (policy.clone(), draw.progress.clone());
-                self.push(draw, in_flight, async move { episode.play(policy, &progress).await });
-            }
+        let mut episodes = Vec::new();
+        for draw in draws {
+            let tools = match &draw.prompt.episode_kind {
+                EpisodeKind::Single => None,
+                EpisodeKind::Tools(tools) => Some(tools.clone()),
+                EpisodeKind::Agent(agent, tools) => {
+                    let episode = AgentEpisode {
+                        task: draw.prompt.task.clone(),
+                        index: draw.key.index as u32,
+                        max_prompt_tokens: self.max_prompt_tokens,
+                        max_tokens: sampling.max_tokens,
+                        seed: draw.seeds.sampling,
+                        tool_seed: draw.seeds.plugin,
+                        agent: agent.clone(),
+                        tools: tools.clone(),
+                    };
+                    let (policy, progress) = (policy.clone(), draw.progress.clone());
+                    self.push(draw, in_flight, async move { episode.play(policy, &progress).await });
+                    continue;
+                }
+            };
+            episodes.push((draw, Self::episode(draw, tools, &policy)));
+        }
+        if episodes.is_empty() {
             return Ok(());
         }
-        let episodes: Vec<Episode> = draws.iter().map(|draw| Self::episode(draw, &policy)).collect();
-        let turns = policy.generate(episodes.iter().map(Episode::first_request).collect()).await?;
-        for ((draw, episode), turn) in draws.iter().zip(episodes).zip(turns) {
+        let turns = policy.generate(episodes.iter().map(|(_, episode)| episode.first_request()).collect()).await?;
+        for ((draw, episode), turn) in episodes.into_iter().zip(turns) {
             let (policy, progress) = (policy.clone(), draw.progress.clone());
             self.push(draw, in_flight, async move { episode.play(&*policy, turn, &progress).await });
         }
@@ -168,8 +176,7 @@ impl Rollout {
         Ok((groups, waited))
     }
 
-    fn episode(draw: &SampleDraw<'_>, policy: &EnginePolicy) -> Episode {
-        let tools = draw.prompt.tools.clone();
+    fn episode(draw: &SampleDraw<'_>, tools: Option<Tools>, policy: &EnginePolicy) -> Episode {
         Episode {
             task: draw.prompt.task.clone(),
             index: draw.key.index as u32,

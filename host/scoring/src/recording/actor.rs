@@ -55,7 +55,8 @@ impl ActorRecord {
 impl fmt::Display for ActorRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.role {
-            ActorRole::Agent => f.write_str("the agent"),
+            ActorRole::Agent if self.name == "agent" => f.write_str("the agent"),
+            ActorRole::Agent => write!(f, "the agent `{}`", self.name),
             ActorRole::Tool => write!(f, "the tool `{}`", self.name),
         }
     }

@@ -37,7 +37,7 @@ impl RlRun<'_> {
         metrics.set("time/wait_for_reward", seconds.wait);
         let groups: Vec<&Group> = taken.iter().map(|drawn| &drawn.group).collect();
         describe_step(&groups, config.rollout.max_tokens, &mut metrics);
-        if self.run.rollout.episode_kind.has_turns() {
+        if self.run.rollout.episode_kinds.have_turns() {
             describe_episodes("", groups.iter().copied(), &mut metrics);
         }
         let equal = {

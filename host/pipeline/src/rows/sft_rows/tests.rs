@@ -1,7 +1,7 @@
 //! Which tokens of a row are learned.
 
 use super::*;
-use crate::episode_kind::EpisodeKind;
+use crate::episode_kind::EpisodeKinds;
 use crate::rows::prompts::prompts;
 use gavel_config::Config;
 use gavel_data::DatasetReader;
@@ -45,8 +45,8 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
     let text = model(folder.path(), TEMPLATE, &[2]);
     let config = config(folder.path(), "error", rows);
     let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
-    let prompts = prompts(read(&config), "train", &text, limit, &EpisodeKind::Single)?.rows;
-    let rows = sft_rows(read(&config), &text, limit, &EpisodeKind::Single, Turns::Last)?.rows;
+    let prompts = prompts(read(&config), "train", &text, limit, &EpisodeKinds::single())?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &EpisodeKinds::single(), Turns::Last)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
     Ok([
         prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
@@ -72,7 +72,7 @@ fn imitated_turns(
     let text = model(folder.path(), template, ends);
     let config = config(folder.path(), overlong, rows);
     let limit = PromptLimit::new(&config.data, positions, 8).unwrap();
-    let rows = sft_rows(read(&config), &text, limit, &EpisodeKind::Single, turns)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &EpisodeKinds::single(), turns)?.rows;
     let decode = |ids: &[u32]| text.tokenizer.decode_with(ids, false).unwrap();
     Ok(rows.iter().map(|PlacedRow { row, .. }| [decode(&row.prompt), decode(&row.response)]).collect())
 }
