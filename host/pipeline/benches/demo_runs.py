@@ -32,25 +32,31 @@ def arguments(parser):
 
 
 def train(given, seed, config, settings, seen=lambda process: None):
-    """The lines of metrics of a run, from step 0 on; `config` is the whole configuration, which `settings` change."""
+    """The lines of metrics of a run of `given.model`; see `run`."""
+    settings = {
+        "model.path": str(given.model.resolve()), "seed": seed, "train.steps": given.steps,
+        "train.validate_every": given.steps, "checkpoint.every": given.steps, **settings,
+    }
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.toml"
-        path.write_text(config)
-        settings = {
-            "model.path": str(given.model.resolve()), "seed": seed, "train.steps": given.steps,
-            "train.validate_every": given.steps, "checkpoint.every": given.steps, "log.dir": folder,
-            "log.tensorboard": False, **settings,
-        }
-        command = [given.gavel.resolve(), "train", "-c", path, "--json"]
-        for key, value in settings.items():
-            command += ["--set", f"{key}={json.dumps(value)}"]
-        process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        seen(process)
-        output, errors = process.communicate()
-        if process.returncode != 0:
-            raise SystemExit(errors)
-        with open(Path(json.loads(output)["folder"]) / "metrics.jsonl") as lines:
-            return [json.loads(line) for line in lines]
+        return run(given.gavel, Path(folder), config, settings, seen)
+
+
+def run(gavel, folder, config, settings, seen=lambda process: None, prefix=()):
+    """The lines of metrics of a run in `folder`, from step 0 on; `config` is the whole configuration, which `settings`
+    change. `prefix` is what the command begins with."""
+    path = folder / "run.toml"
+    path.write_text(config)
+    settings = {"log.dir": str(folder), "log.tensorboard": False, **settings}
+    command = [*prefix, gavel.resolve(), "train", "-c", path, "--json"]
+    for key, value in settings.items():
+        command += ["--set", f"{key}={json.dumps(value)}"]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    seen(process)
+    output, errors = process.communicate()
+    if process.returncode != 0:
+        raise SystemExit(errors)
+    with open(Path(json.loads(output)["folder"]) / "metrics.jsonl") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def demo_config():
