@@ -28,6 +28,8 @@ pub(crate) struct InstanceLimits {
     session_turn: tokio::sync::Mutex<()>,
     /// The idle instances of each plugin.
     idle: Mutex<Vec<Weak<IdleInstances>>>,
+    /// Held by the call that ends idle instances while it waits for room.
+    idle_turn: tokio::sync::Mutex<()>,
 }
 
 /// The room for one session, with all the memory that it may use.
@@ -47,6 +49,7 @@ impl InstanceLimits {
             session_memory: Arc::new(Semaphore::new(pages(memory / SESSION_SHARE) as usize)),
             session_turn: tokio::sync::Mutex::default(),
             idle: Mutex::default(),
+            idle_turn: tokio::sync::Mutex::default(),
         }
     }
 
@@ -90,6 +93,12 @@ impl InstanceLimits {
     /// Waits for `room`. If that takes long, the idle instances are ended.
     async fn without_idle<T>(&self, room: impl Future<Output = Option<T>>) -> Option<T> {
         let mut room = pin!(room);
+        // One call at a time does so for all that wait: timers of thousands take more processor time than their calls.
+        let _turn = tokio::select! {
+            biased;
+            room = &mut room => return room,
+            turn = self.idle_turn.lock() => turn,
+        };
         loop {
             match timeout(PATIENCE, &mut room).await {
                 Ok(room) => return room,
