@@ -2,6 +2,7 @@
 
 mod events;
 mod exchanged;
+mod groups;
 mod share;
 mod started;
 mod stored;
@@ -18,8 +19,9 @@ use gavel_agent::PolicyWaits;
 use gavel_config::ScheduleTable;
 use gavel_data::{Group, Member};
 use gavel_scoring::PendingGroup;
+use groups::Groups;
 use started::{SampleState, StartedGroup, StartedSample};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Groups under way, and whole groups that wait for their step.
@@ -30,11 +32,11 @@ pub(crate) struct GroupQueue {
     numbering: Numbering,
     retries: u32,
     in_flight: SamplesInFlight,
-    groups: BTreeMap<u64, StartedGroup>,
-    /// The draws whose groups are whole, in the order in which they became whole.
-    whole: VecDeque<u64>,
+    groups: Groups,
     /// Responses under way.
     drawing: usize,
+    /// Groups with responses under way.
+    drawing_groups: usize,
     /// The number of the next draw.
     next: u64,
     /// What the sample that was scored last waited for.
@@ -63,9 +65,9 @@ impl GroupQueue {
             numbering,
             retries: schedule.retries,
             in_flight: SamplesInFlight::default(),
-            groups: BTreeMap::new(),
-            whole: VecDeque::new(),
+            groups: Groups::default(),
             drawing: 0,
+            drawing_groups: 0,
             next: 0,
             last_scored: None,
             policy_waits: PolicyWaits::default(),
@@ -85,9 +87,9 @@ impl GroupQueue {
         self.groups.len()
     }
 
-    /// The version under which each group under way was started, except for the group of `draw`.
-    pub(crate) fn versions_beside(&self, draw: u64) -> Vec<u64> {
-        self.groups.iter().filter(|(other, _)| **other != draw).map(|(_, group)| group.version).collect()
+    /// How many groups were started under each version.
+    pub(crate) fn versions(&self) -> &BTreeMap<u64, usize> {
+        self.groups.versions()
     }
 
     /// Whether responses are under way.
@@ -97,24 +99,17 @@ impl GroupQueue {
 
     /// Whether some group is not whole yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.whole.len() < self.groups.len()
+        self.groups.whole_len() < self.groups.len()
     }
 
-    /// The whole groups that may be taken next, with the versions that they were started under. With `in_order`, this
-    /// is at most the oldest group under way; otherwise it is all of them, in the order in which they became whole.
-    pub(crate) fn whole(&self, in_order: bool) -> Vec<(u64, u64)> {
-        let version = |draw: &u64| Some((*draw, self.groups.get(draw)?.version));
-        match in_order {
-            true => self
-                .groups
-                .keys()
-                .next()
-                .filter(|draw| self.whole.contains(draw))
-                .and_then(version)
-                .into_iter()
-                .collect(),
-            false => self.whole.iter().filter_map(version).collect(),
-        }
+    /// The draw of the oldest group under way, if it is whole.
+    pub(crate) fn oldest_whole(&self) -> Option<u64> {
+        self.groups.oldest_whole()
+    }
+
+    /// The draw of the group that became whole first, among those whose version `may_take` allows.
+    pub(crate) fn first_whole(&self, may_take: impl Fn(u64) -> bool) -> Option<u64> {
+        self.groups.first_whole(may_take)
     }
 
     /// Starts the next `count` groups under `version` of the policy.
@@ -173,8 +168,7 @@ impl GroupQueue {
 
     /// Takes a whole group out.
     pub(crate) fn take(&mut self, draw: u64) -> Option<DrawnGroup> {
-        self.whole.retain(|other| *other != draw);
-        let StartedGroup { row, is_here, version, samples, .. } = self.groups.remove(&draw)?;
+        let StartedGroup { row, is_here, version, samples, .. } = self.groups.remove(draw)?;
         let retries = samples.iter().map(|sample| sample.retry).collect();
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
@@ -196,6 +190,6 @@ impl GroupQueue {
         let samples = group.members.into_iter().chain(greedy).zip(retries).map(done).collect();
         let group = StartedGroup { is_here, samples, ..self.new_group(draw, version) };
         self.groups.insert(draw, group);
-        self.whole.push_back(draw);
+        self.groups.set_whole(draw);
     }
 }

@@ -1,6 +1,8 @@
 //! The pace of a run: staleness stays within `max_staleness` because the number of groups that are started is bounded.
 //! No finished work is thrown away, and slow groups are trained on as often as quick ones.
 
+use std::collections::BTreeMap;
+
 /// A number of groups for each step, and the versions that a group may be behind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -21,12 +23,18 @@ impl Pace {
         (version + 1).saturating_add(self.max_staleness)
     }
 
-    /// Whether `step`, which has taken `taken` groups, may take a group of `version` now. It may if the groups under
-    /// way, whose versions are `others`, can then still be trained on in time.
-    pub(crate) fn may_take(&self, step: u64, taken: usize, version: u64, others: &[u64]) -> bool {
-        (step..self.deadline(version)).all(|last| {
-            let places = (last - step + 1) as usize * self.groups_per_step - taken - 1;
-            others.iter().filter(|version| self.deadline(**version) <= last).count() <= places
+    /// Whether `step`, which has taken `taken` groups, may take a group of `version` now. It may if the other groups
+    /// under way can then still be trained on in time. `under_way` has the number of groups of each version.
+    pub(crate) fn may_take(&self, step: u64, taken: usize, version: u64, under_way: &BTreeMap<u64, usize>) -> bool {
+        let mut due = 0;
+        under_way.iter().all(|(other, count)| {
+            let last = self.deadline(*other).max(step);
+            // Steps after the group's own deadline are no matter of the group.
+            if last >= self.deadline(version) {
+                return true;
+            }
+            due += count;
+            due < (last - step + 1) as usize * self.groups_per_step - taken
         })
     }
 }
@@ -35,6 +43,13 @@ impl Pace {
 mod tests {
     use super::*;
     use gavel_data::seed::uniform;
+
+    /// The number of groups of each of these versions.
+    fn counts(versions: impl IntoIterator<Item = u64>) -> BTreeMap<u64, usize> {
+        let mut counts = BTreeMap::new();
+        versions.into_iter().for_each(|version| *counts.entry(version).or_default() += 1);
+        counts
+    }
 
     /// Runs `steps` steps whose groups end in an order drawn from `seed`; gives the staleness of each that was taken.
     fn run(pace: Pace, steps: u64, seed: u64) -> Vec<u64> {
@@ -58,9 +73,7 @@ mod tests {
                 let mut at = 0;
                 while at < under_way.len() && taken < pace.groups_per_step {
                     let (version, ended): (u64, bool) = under_way[at];
-                    let others: Vec<u64> =
-                        under_way.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, (v, _))| *v).collect();
-                    if ended && pace.may_take(step, taken, version, &others) {
+                    if ended && pace.may_take(step, taken, version, &counts(under_way.iter().map(|(v, _)| *v))) {
                         under_way.remove(at);
                         taken += 1;
                         staleness.push(step - 1 - version);
@@ -92,9 +105,9 @@ mod tests {
         let pace = Pace { groups_per_step: 2, max_staleness: 1 };
         assert_eq!((pace.room(0, 0), pace.room(1, 2), pace.room(2, 3)), (4, 1, 0));
         // Step 5 must still take both of version 3.
-        assert!(!pace.may_take(5, 0, 4, &[3, 3, 4]));
-        assert!(pace.may_take(5, 0, 4, &[3, 4]));
-        assert!(!pace.may_take(5, 1, 4, &[3]));
-        assert!(pace.may_take(5, 1, 3, &[4, 4]));
+        assert!(!pace.may_take(5, 0, 4, &counts([4, 3, 3, 4])));
+        assert!(pace.may_take(5, 0, 4, &counts([4, 3, 4])));
+        assert!(!pace.may_take(5, 1, 4, &counts([4, 3])));
+        assert!(pace.may_take(5, 1, 3, &counts([3, 4, 4])));
     }
 }

@@ -210,12 +210,10 @@ impl RlRun<'_> {
         self.check_endpoints(step).await?;
         let in_order = self.schedule().is_lockstep();
         while step.taken.len() < self.pace.groups_per_step {
-            let may_take = |(draw, version): &(u64, u64)| {
-                in_order
-                    || self.pace.may_take(step.number, step.taken.len(), *version, &self.groups.versions_beside(*draw))
-            };
-            let next = self.groups.whole(in_order).into_iter().find(may_take);
-            let Some(mut drawn) = next.and_then(|(draw, _)| self.groups.take(draw)) else { return Ok(()) };
+            let (taken, under_way) = (step.taken.len(), self.groups.versions());
+            let may_take = |version| self.pace.may_take(step.number, taken, version, under_way);
+            let next = if in_order { self.groups.oldest_whole() } else { self.groups.first_whole(may_take) };
+            let Some(mut drawn) = next.and_then(|draw| self.groups.take(draw)) else { return Ok(()) };
             self.failures.push(&drawn.group);
             let drop_reason = DropReason::of(&drawn.group, self.table(), &self.credit_rule());
             match (self.table().filter_groups, drop_reason) {

@@ -2,7 +2,7 @@
 //! its samples are drawn again.
 
 use super::GroupQueue;
-use super::started::{SampleState, StartedSample};
+use super::started::{SampleState, StartedGroup, StartedSample};
 use crate::error::Result;
 use crate::rl::ledger::Cause;
 use crate::samples::{Event, SampleDraw, SampleKey};
@@ -17,16 +17,19 @@ impl GroupQueue {
     pub(super) async fn draw(&mut self, samples: Vec<SampleKey>) -> Result<()> {
         let Self { rollout, prompts, groups, in_flight, .. } = self;
         let draw = |key: &SampleKey| {
-            let group = groups.get(&key.draw)?;
+            let group = groups.get(key.draw)?;
             let sample = &group.samples[key.index];
             let SampleState::Drawing(progress) = &sample.state else { return None };
             let seeds = self.numbering.seeds(key.draw, key.index, sample.retry);
             let (judged_together, progress) = (group.judged_together.clone(), progress.clone());
             Some(SampleDraw { key: *key, prompt: &prompts[group.row], seeds, judged_together, progress })
         };
+        let draws: Vec<_> = samples.iter().filter_map(draw).collect();
+        self.drawing += draws.len();
+        // The samples of a group follow each other, and none of them was under way.
+        self.drawing_groups += draws.chunk_by(|a, b| a.key.draw == b.key.draw).count();
         let is_greedy = |draw: &SampleDraw<'_>| self.numbering.is_greedy(draw.key.index);
-        let (greedy, draws): (Vec<_>, Vec<_>) = samples.iter().filter_map(draw).partition(is_greedy);
-        self.drawing += draws.len() + greedy.len();
+        let (greedy, draws): (Vec<_>, Vec<_>) = draws.into_iter().partition(is_greedy);
         rollout.start(&draws, &rollout.sampling(), in_flight).await?;
         if greedy.is_empty() {
             return Ok(());
@@ -44,6 +47,9 @@ impl GroupQueue {
             Event::Drawn(key, sample, progress) => {
                 self.drawing -= 1;
                 self.set(key, SampleState::Scoring(sample, progress));
+                if !self.groups.get(key.draw).is_some_and(StartedGroup::is_drawing) {
+                    self.drawing_groups -= 1;
+                }
                 self.take_more().await
             }
             Event::Scored(key, sample, outcome) => {
@@ -56,7 +62,7 @@ impl GroupQueue {
     }
 
     pub(super) fn set(&mut self, key: SampleKey, state: SampleState) {
-        if let Some(group) = self.groups.get_mut(&key.draw) {
+        if let Some(group) = self.groups.get_mut(key.draw) {
             let sample = &mut group.samples[key.index];
             (sample.since, sample.state) = (Instant::now(), state);
         }
@@ -64,7 +70,7 @@ impl GroupQueue {
 
     /// Once all samples of a group have their outcomes, declares the group whole, or draws some samples again.
     pub(super) async fn check_whole(&mut self, draw: u64) -> Result<()> {
-        let Some(group) = self.groups.get_mut(&draw) else { return Ok(()) };
+        let Some(group) = self.groups.get_mut(draw) else { return Ok(()) };
         if !group.samples.iter().all(|sample| matches!(sample.state, SampleState::Done(_))) {
             return Ok(());
         }
@@ -83,7 +89,7 @@ impl GroupQueue {
             return self.share.end(draw).await;
         }
         if again.is_empty() {
-            self.whole.push_back(draw);
+            self.groups.set_whole(draw);
             return Ok(());
         }
         if self.rollout.scorer.has_judgers() {

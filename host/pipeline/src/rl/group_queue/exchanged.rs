@@ -32,7 +32,7 @@ impl GroupQueue {
 
     /// How many groups are not known to be whole.
     pub(crate) fn missing(&self) -> usize {
-        self.groups.len() - self.whole.len()
+        self.groups.len() - self.groups.whole_len()
     }
 
     pub(super) fn known_whole(&self) -> i64 {
@@ -50,9 +50,7 @@ impl GroupQueue {
             return Ok(());
         }
         let mut samples = Vec::new();
-        let is_drawn =
-            |group: &StartedGroup| group.samples.iter().any(|sample| matches!(sample.state, SampleState::Drawing(_)));
-        let mut drawn = self.groups.values().filter(|group| is_drawn(group)).count();
+        let mut drawn = self.drawing_groups;
         while drawn < self.share.most_at_once {
             let draw = match self.share.ticket.take() {
                 Some(draw) => draw,
@@ -62,7 +60,7 @@ impl GroupQueue {
                 self.share.ticket = Some(draw);
                 break;
             }
-            let Some(version) = self.groups.get(&draw).map(|group| group.version) else { continue };
+            let Some(version) = self.groups.get(draw).map(|group| group.version) else { continue };
             let group = self.new_group(draw, version);
             self.groups.insert(draw, group);
             samples.extend((0..self.numbering.samples()).map(|index| SampleKey { draw, index }));
@@ -98,7 +96,7 @@ impl GroupQueue {
 
     /// Notes that a group is whole.
     fn learn(&mut self, QueuedGroup { draw, samples, .. }: QueuedGroup) {
-        let Some(group) = self.groups.get_mut(&draw) else { return };
+        let Some(group) = self.groups.get_mut(draw) else { return };
         if !group.is_here {
             let task = &self.prompts[group.row].task;
             let done = |sample: QueuedSample| {
@@ -108,7 +106,7 @@ impl GroupQueue {
             };
             group.samples = samples.into_iter().filter_map(done).collect();
         }
-        self.whole.push_back(draw);
+        self.groups.set_whole(draw);
         self.share.known += 1;
     }
 
@@ -120,7 +118,7 @@ impl GroupQueue {
             return Ok(stored.into_values().collect());
         }
         let is_own = |group: &&QueuedGroup| {
-            self.groups.get(&group.draw).is_some_and(|started| started.is_here) && !self.whole.contains(&group.draw)
+            self.groups.get(group.draw).is_some_and(|started| started.is_here) && !self.groups.is_whole(group.draw)
         };
         let own: Vec<QueuedGroup> = stored.values().filter(is_own).cloned().collect();
         let (ranks, own) = (self.share.ranks.clone(), to_bytes(&own));

@@ -16,6 +16,13 @@ pub(super) struct StartedGroup {
     pub(super) samples: Vec<StartedSample>,
 }
 
+impl StartedGroup {
+    /// Whether a response of it is under way.
+    pub(super) fn is_drawing(&self) -> bool {
+        self.samples.iter().any(|sample| matches!(sample.state, SampleState::Drawing(_)))
+    }
+}
+
 /// A sample under way.
 pub(super) struct StartedSample {
     pub(super) retry: u32,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl GroupQueue {
     /// The groups as a checkpoint keeps them. A response that is not finished is drawn again.
     pub(crate) fn stored(&self) -> Vec<QueuedGroup> {
-        self.groups.keys().filter_map(|draw| self.stored_group(*draw)).collect()
+        self.groups.iter().filter_map(|(draw, _)| self.stored_group(draw)).collect()
     }
 
     /// The groups that were started before the draw `started`, as the checkpoint of a run that stops keeps them on rank 0:
@@ -44,7 +44,7 @@ impl GroupQueue {
             let answer = drawn.and_then(|drawn| drawn.answer.clone());
             Some(QueuedSample { index, retry: sample.retry, trajectories, answer, outcome })
         };
-        let group: &StartedGroup = self.groups.get(&draw)?;
+        let group: &StartedGroup = self.groups.get(draw)?;
         let samples = (0..).zip(&group.samples).filter_map(sample).collect();
         Some(QueuedGroup { draw, version: group.version, samples })
     }
@@ -89,7 +89,7 @@ impl GroupQueue {
             undrawn.extend((0..size).filter(is_undrawn).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
             if is_scored {
-                self.whole.push_back(draw);
+                self.groups.set_whole(draw);
             }
         }
         self.draw(undrawn).await

@@ -91,8 +91,8 @@ impl GroupQueue {
     fn report(&self, most: usize) {
         let mut waits = self.rollout.validating.now();
         let [mut of_group, mut of_batch] = [0, 0];
-        for (draw, group) in &self.groups {
-            let (step, number) = self.numbering.place(*draw);
+        for (draw, group) in self.groups.iter() {
+            let (step, number) = self.numbering.place(draw);
             for (index, sample) in group.samples.iter().enumerate() {
                 let id = format!("{step}.{number}.{index}");
                 match &sample.state {
@@ -102,7 +102,7 @@ impl GroupQueue {
                         none if none.is_empty() => of_group += 1,
                         found => waits.extend(found.into_iter().map(|wait| (id.clone(), wait))),
                     },
-                    SampleState::Done(_) if self.whole.contains(draw) => of_batch += 1,
+                    SampleState::Done(_) if self.groups.is_whole(draw) => of_batch += 1,
                     SampleState::Done(_) => of_group += 1,
                 }
             }
