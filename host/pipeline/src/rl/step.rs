@@ -22,6 +22,7 @@ use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_train::{Experience, Staleness, UpdateStats, explained_variance, passes};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A run of `gavel train` between two steps.
@@ -309,10 +310,11 @@ impl RlRun<'_> {
         let greedy = next.iter().map(|drawn| drawn.greedy.clone()).collect();
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
-        let experiences = rule.apply(&mut groups);
+        let mut experiences = rule.apply(&mut groups);
         let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
         step.has_advantage |= of_tokens.any(|advantage| *advantage != 0.0);
-        let mini_batches = experiences.chunks(table.mini_batch()).map(<[_]>::concat);
+        let of_groups = |groups: &mut [Vec<Experience>]| groups.iter_mut().flat_map(std::mem::take).collect::<Vec<_>>();
+        let mini_batches = experiences.chunks_mut(table.mini_batch()).map(of_groups);
         let mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();
         mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
         if table.critic.is_some() {
@@ -333,6 +335,7 @@ impl RlRun<'_> {
             mini_batches = self.groups.meanwhile(proximal).await?;
             step.seconds.old_log_prob += start.elapsed().as_secs_f64();
         }
+        let mini_batches: Vec<Arc<Vec<Experience>>> = mini_batches.into_iter().map(Arc::new).collect();
         if table.critic.is_some() {
             let start = Instant::now();
             for mini_batch in passes(&mini_batches, table.ppo_epochs) {

@@ -159,7 +159,7 @@ impl Updater {
     pub(crate) async fn update(
         &self,
         step: u64,
-        mini_batch: Vec<Experience>,
+        mini_batch: Arc<Vec<Experience>>,
         loss: LossConfig,
         temperature: f64,
         learning_rate: f64,
@@ -177,7 +177,7 @@ impl Updater {
     }
 
     /// Takes an optimiser step of the critic over a mini-batch of step `step`.
-    pub(crate) async fn update_critic(&self, step: u64, mini_batch: Vec<Experience>) -> Result<UpdateStats> {
+    pub(crate) async fn update_critic(&self, step: u64, mini_batch: Arc<Vec<Experience>>) -> Result<UpdateStats> {
         let parts = self.parts.clone();
         let work = move |_: &Model| match &mut lock(&parts).critic {
             Some(critic) => critic.update(step, &mini_batch),

@@ -100,11 +100,11 @@ impl Rollout {
         in_flight: &mut SamplesInFlight,
         sample: impl Future<Output = std::result::Result<Sample, EpisodeError<RolloutError>>> + Send + 'static,
     ) {
-        let (rollout, reports) = (self.clone(), in_flight.reports());
+        let (scorer, reports) = (self.scorer.clone(), in_flight.reports());
         let (key, seed, judged_together) = (draw.key, draw.seeds.plugin, draw.judged_together.clone());
         in_flight.push(async move {
             let sample = Arc::new(sample.await?);
-            let pending = rollout.scorer.start(&judged_together, sample.clone(), seed);
+            let pending = scorer.start(&judged_together, sample.clone(), seed);
             // The receiver is gone if the run has dropped its samples.
             let _ = reports.send(Event::Drawn(key, sample.clone(), pending.progress()));
             Ok(Event::Scored(key, sample, pending.outcome().await))
