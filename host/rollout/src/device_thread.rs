@@ -9,7 +9,7 @@ use crate::thread_end::{Probe, ThreadEnd, ThreadWatch, use_here};
 use gavel_data::FinishReason;
 use gavel_policy::{DrawnToken, Engine, EngineConfig, EngineStep, Finished, Model, PolicyError, Request};
 use gavel_text::TextError;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -89,7 +89,8 @@ impl DeviceThread {
         let longest = engine.longest();
         let (orders, received) = mpsc::channel();
         let (end, watch) = ThreadEnd::new(probe);
-        let mut owner = Owner { model, config, engine, active: HashMap::new(), observer, refused: None, end };
+        let (active, begun, unbegun) = Default::default();
+        let mut owner = Owner { model, config, engine, active, begun, unbegun, observer, refused: None, end };
         let thread = std::thread::Builder::new().name("gavel-device".into());
         let work = move || {
             use_here(owner.model.device());
@@ -187,6 +188,10 @@ struct Owner {
     config: EngineConfig,
     engine: Engine,
     active: HashMap<u64, Active>,
+    /// The responses that got a token in the last step.
+    begun: Vec<u64>,
+    /// The responses that had none when they were last looked at, those that wait longest for the next look first.
+    unbegun: VecDeque<u64>,
     observer: Arc<dyn Observer>,
     /// Work that waits for the reason why it cannot be done.
     refused: Option<Work>,
@@ -269,6 +274,7 @@ impl Owner {
             submitted.push(id);
             self.observer.accepted(prompt);
             self.active.insert(id, Active { reader, reply, requested: Instant::now(), has_begun: false });
+            self.unbegun.push_back(id);
         }
         Ok(())
     }
@@ -278,6 +284,7 @@ impl Owner {
         self.drop_abandoned()?;
         let EngineStep { drawn, mut finished } = self.engine.step(&self.model)?;
         self.observer.stepped(drawn.len(), self.engine.preemptions());
+        self.begun.extend(drawn.iter().map(|drawn| drawn.id));
         for drawn in drawn {
             let id = drawn.id;
             let Some(active) = self.active.get_mut(&id) else { continue };
@@ -319,12 +326,21 @@ impl Owner {
         self.observer.load(self.engine.active(), self.engine.waiting());
     }
 
-    /// Cancels the requests whose responses nobody waits for.
+    /// Cancels requests whose responses nobody waits for: those that draw, and of those that wait as many as a step may
+    /// draw. So a step takes no longer because more requests wait.
     fn drop_abandoned(&mut self) -> Result<(), PolicyError> {
-        for (id, _) in self.active.extract_if(|_, active| active.is_abandoned()) {
-            self.engine.cancel(id)?;
-            self.observer.cancelled();
+        let most = self.unbegun.len().min(self.config.max_batch);
+        let waiting: Vec<u64> = self.unbegun.drain(..most).collect();
+        let waits = |id: &u64| self.active.get(id).is_some_and(|active| !active.has_begun);
+        let waiting: Vec<u64> = waiting.into_iter().filter(waits).collect();
+        for id in std::mem::take(&mut self.begun).into_iter().chain(waiting.iter().copied()) {
+            if self.active.get(&id).is_some_and(Active::is_abandoned) {
+                self.active.remove(&id);
+                self.engine.cancel(id)?;
+                self.observer.cancelled();
+            }
         }
+        self.unbegun.extend(waiting);
         Ok(())
     }
 
