@@ -181,7 +181,7 @@ impl KvCache {
         };
         let layers = self.keys.iter().zip(&self.values).map(|(keys, values)| Ok((copy(keys)?, copy(values)?)));
         match layers.collect::<Result<Vec<_>>>() {
-            Ok(layers) => self.kept.add(KeptRow { conversation, ids, layers }),
+            Ok(layers) => self.kept.add(KeptRow { conversation, ids: ids.into(), layers }),
             // Kept conversations only save time, so they are dropped.
             Err(PolicyError::OutOfMemory { .. }) => self.kept = Kept::default(),
             Err(error) => return Err(error),
