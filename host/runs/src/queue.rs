@@ -5,6 +5,7 @@ use crate::samples::packed::PackedTokens;
 use gavel_data::files::{open_regular, read_line};
 use gavel_data::{FinishReason, KnownTokens, Message, Opening, RolloutReport, SampleOutcome, Trajectory};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -39,77 +40,77 @@ pub struct QueuedSample {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct Line<'a> {
     draw: u64,
     version: u64,
-    samples: Vec<SampleEntry>,
+    samples: Vec<SampleEntry<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct SampleEntry {
+struct SampleEntry<'a> {
     sample: u32,
     retry: u32,
-    trajectories: Vec<TrajectoryEntry>,
+    trajectories: Vec<TrajectoryEntry<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    answer: Option<String>,
-    outcome: Option<SampleOutcome>,
+    answer: Option<Cow<'a, str>>,
+    outcome: Option<Cow<'a, SampleOutcome>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct TrajectoryEntry {
+struct TrajectoryEntry<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    opening: Option<Opening>,
-    messages: Vec<Message>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    by_agent: Vec<u32>,
+    opening: Option<Cow<'a, Opening>>,
+    messages: Cow<'a, [Message]>,
+    #[serde(default, skip_serializing_if = "<[u32]>::is_empty")]
+    by_agent: Cow<'a, [u32]>,
     finish_reason: FinishReason,
     token_ids: Option<PackedTokens>,
     #[serde(default)]
-    rollout: RolloutReport,
+    rollout: Cow<'a, RolloutReport>,
 }
 
-impl From<&QueuedGroup> for Line {
-    fn from(group: &QueuedGroup) -> Self {
-        let trajectory = |trajectory: &Trajectory| TrajectoryEntry {
-            opening: trajectory.opening.clone(),
-            messages: trajectory.messages.clone(),
-            by_agent: trajectory.by_agent.clone(),
+impl<'a> From<&'a QueuedGroup> for Line<'a> {
+    fn from(group: &'a QueuedGroup) -> Self {
+        let trajectory = |trajectory: &'a Trajectory| TrajectoryEntry {
+            opening: trajectory.opening.as_ref().map(Cow::Borrowed),
+            messages: Cow::Borrowed(&trajectory.messages),
+            by_agent: Cow::Borrowed(&trajectory.by_agent),
             finish_reason: trajectory.finish_reason,
             token_ids: trajectory.tokens().map(PackedTokens::from),
-            rollout: trajectory.report.clone(),
+            rollout: Cow::Borrowed(&trajectory.report),
         };
-        let sample = |sample: &QueuedSample| SampleEntry {
+        let sample = |sample: &'a QueuedSample| SampleEntry {
             sample: sample.index,
             retry: sample.retry,
             trajectories: sample.trajectories.iter().map(trajectory).collect(),
-            answer: sample.answer.clone(),
-            outcome: sample.outcome.clone(),
+            answer: sample.answer.as_deref().map(Cow::Borrowed),
+            outcome: sample.outcome.as_ref().map(Cow::Borrowed),
         };
         Self { draw: group.draw, version: group.version, samples: group.samples.iter().map(sample).collect() }
     }
 }
 
-impl Line {
+impl Line<'_> {
     fn into_group(self) -> std::result::Result<QueuedGroup, String> {
-        let trajectory = |entry: TrajectoryEntry| {
+        let trajectory = |entry: TrajectoryEntry<'_>| {
             let tokens = entry.token_ids.map(|packed| packed.unpack()).transpose()?.map(KnownTokens::Full);
             Ok::<_, String>(Trajectory {
-                opening: entry.opening,
-                report: entry.rollout,
-                messages: entry.messages,
-                by_agent: entry.by_agent,
+                opening: entry.opening.map(Cow::into_owned),
+                report: entry.rollout.into_owned(),
+                messages: entry.messages.into_owned(),
+                by_agent: entry.by_agent.into_owned(),
                 tokens,
                 finish_reason: entry.finish_reason,
             })
         };
-        let sample = |entry: SampleEntry| {
+        let sample = |entry: SampleEntry<'_>| {
             let trajectories = entry.trajectories.into_iter().map(trajectory).collect::<std::result::Result<_, _>>()?;
             Ok::<_, String>(QueuedSample {
                 index: entry.sample,
                 retry: entry.retry,
-                answer: entry.answer,
+                answer: entry.answer.map(Cow::into_owned),
                 trajectories,
-                outcome: entry.outcome,
+                outcome: entry.outcome.map(Cow::into_owned),
             })
         };
         let samples = self.samples.into_iter().map(sample).collect::<std::result::Result<_, _>>()?;
@@ -135,7 +136,7 @@ impl QueuedGroup {
     /// # Errors
     /// What is wrong with it.
     pub fn read(line: &[u8]) -> std::result::Result<Self, String> {
-        serde_json::from_slice::<Line>(line).map_err(|error| error.to_string()).and_then(Line::into_group)
+        serde_json::from_slice::<Line<'_>>(line).map_err(|error| error.to_string()).and_then(Line::into_group)
     }
 }
 

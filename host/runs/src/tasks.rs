@@ -25,6 +25,8 @@ struct Line<'a> {
 pub struct TaskStore {
     path: PathBuf,
     known: HashSet<String>,
+    /// The last task with its hash: the samples of a group follow each other.
+    last: Option<(Arc<Task>, String)>,
     /// Opened for the first task.
     file: Option<BufWriter<File>>,
     /// Whether a power cut could still remove some.
@@ -45,13 +47,22 @@ impl TaskStore {
         Ok(Self {
             path: layout::tasks(folder, rank),
             known: known.into_keys().collect(),
+            last: None,
             file: None,
             is_unsynced: false,
         })
     }
 
     /// Records a task and returns its hash.
-    pub fn keep(&mut self, task: &Task) -> Result<String> {
+    pub fn keep(&mut self, task: &Arc<Task>) -> Result<&str> {
+        if !self.last.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, task)) {
+            let hash = self.keep_next(task)?;
+            self.last = Some((task.clone(), hash));
+        }
+        Ok(self.last.as_ref().map_or("", |(_, hash)| hash))
+    }
+
+    fn keep_next(&mut self, task: &Task) -> Result<String> {
         let io = RunError::io("write", &self.path);
         let text = serde_json::to_vec(task).map_err(|error| io(error.into()))?;
         let hash = blake3::hash(&text).to_hex().to_string();
@@ -154,9 +165,9 @@ fn read_tasks_of(path: &Path, tasks: &mut Tasks) -> Result<Vec<DamagedLine>> {
 mod tests {
     use super::*;
 
-    fn task(answer: &str) -> Task {
+    fn task(answer: &str) -> Arc<Task> {
         let row = serde_json::json!({"prompt": "q", "answer": answer, "weights": [0.1, 1e-300]});
-        Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap()
+        Task::from_row(serde_json::from_value(row).unwrap(), 0, "train").unwrap().into()
     }
 
     #[test]
@@ -164,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (task("a"), task("b"));
         let mut store = TaskStore::open(folder.path()).unwrap();
-        let hash = store.keep(&a).unwrap();
+        let hash = store.keep(&a).unwrap().to_owned();
         assert_eq!(store.keep(&a).unwrap(), hash);
         assert_ne!(store.keep(&b).unwrap(), hash);
         store.sync().unwrap();
@@ -174,11 +185,11 @@ mod tests {
         std::fs::write(&file, &text[..text.len() - 9]).unwrap();
         let mut store = TaskStore::open(folder.path()).unwrap();
         assert_eq!(store.keep(&a).unwrap(), hash);
-        let other = store.keep(&b).unwrap();
+        let other = store.keep(&b).unwrap().to_owned();
         drop(store);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         let (tasks, damaged) = read_tasks(folder.path()).unwrap();
-        assert_eq!((&*tasks[&hash], &*tasks[&other], tasks.len()), (&a, &b, 2));
+        assert_eq!((&tasks[&hash], &tasks[&other], tasks.len()), (&a, &b, 2));
         assert_eq!(damaged, []);
 
         // A line that is there twice.
@@ -191,7 +202,7 @@ mod tests {
         let zeros = "\0".repeat(text.find('\n').unwrap());
         std::fs::write(&file, zeros + &text[text.find('\n').unwrap()..]).unwrap();
         let (tasks, damaged) = read_tasks(folder.path()).unwrap();
-        assert_eq!((&*tasks[&other], tasks.len()), (&b, 1));
+        assert_eq!((&tasks[&other], tasks.len()), (&b, 1));
         assert_eq!((&damaged[0].path, damaged[0].line, damaged.len()), (&file, 1, 1));
         let mut store = TaskStore::open(folder.path()).unwrap();
         assert_eq!(store.keep(&a).unwrap(), hash);

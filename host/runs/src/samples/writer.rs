@@ -80,7 +80,7 @@ impl SampleWriter {
             let prompt_text = trajectory.tokens().and_then(|tokens| prompt_text(&tokens.prompt));
             let line = WrittenLine {
                 id: &id,
-                task: &task,
+                task,
                 task_id: &sample.task.id,
                 data_source: sample.task.data_source.as_deref(),
                 step: *step,
