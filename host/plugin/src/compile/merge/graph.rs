@@ -7,7 +7,7 @@ use wasm_encoder::reencode::{Error, Reencode, ReencodeComponent};
 use wasm_encoder::{CanonicalFunctionSection, ExportKind};
 use wasmparser::{
     CanonicalFunction, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
-    ComponentType, ComponentTypeRef, Encoding, ExternalKind, Instance, Parser, Payload,
+    ComponentType, ComponentTypeRef, Encoding, ExternalKind, Instance, Parser, Payload, TypeRef,
 };
 
 /// The kind of a core item.
@@ -31,6 +31,18 @@ impl From<ExternalKind> for Kind {
             ExternalKind::Memory => Kind::Memory,
             ExternalKind::Global => Kind::Global,
             ExternalKind::Tag => Kind::Tag,
+        }
+    }
+}
+
+impl From<TypeRef> for Kind {
+    fn from(ty: TypeRef) -> Self {
+        match ty {
+            TypeRef::Func(_) | TypeRef::FuncExact(_) => Kind::Function,
+            TypeRef::Table(_) => Kind::Table,
+            TypeRef::Memory(_) => Kind::Memory,
+            TypeRef::Global(_) => Kind::Global,
+            TypeRef::Tag(_) => Kind::Tag,
         }
     }
 }
@@ -78,6 +90,9 @@ pub(super) enum CoreInstance<'a> {
     Module { module: usize, arguments: BTreeMap<&'a str, usize> },
     Items(BTreeMap<&'a str, Item>),
 }
+
+/// The kinds of the items that a module imports, by arguments and names.
+pub(super) type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Kind>>;
 
 /// A definition of a component.
 pub(super) enum Definition<'a> {
@@ -280,6 +295,21 @@ impl<'a> Graph<'a> {
             (CoreInstance::Module { .. }, time) => Ok((Origin::Export { instance, name }, *time)),
             (CoreInstance::Items(items), _) => self.origin(*items.get(name).ok_or(NotMerged::Missing)?),
         }
+    }
+
+    /// The items that a module imports, by the names of its arguments.
+    pub(super) fn imports(&self, component: &'a [u8], module: usize) -> Result<Imports<'a>, NotMerged> {
+        let range =
+            self.modules.get(module).and_then(|range| component.get(range.clone())).ok_or(NotMerged::Missing)?;
+        let mut imports = Imports::new();
+        for payload in Parser::new(0).parse_all(range) {
+            let Payload::ImportSection(section) = payload? else { continue };
+            for import in section.into_imports() {
+                let import = import?;
+                imports.entry(import.module).or_default().insert(import.name, import.ty.into());
+            }
+        }
+        Ok(imports)
     }
 
     /// The modules that are merged, with their instances.

@@ -58,7 +58,7 @@ pub(super) fn merge_modules<'a>(
         let range: Option<&Range<usize>> = graph.modules.get(*module);
         let wasm = range.and_then(|range| component.get(range.clone())).ok_or(NotMerged::Missing)?;
         match time {
-            Time::Late => members.add_late(wasm, arguments)?,
+            Time::Late => members.add_late(component, *module, arguments)?,
             _ => members.add(index, wasm, arguments)?,
         }
     }
@@ -166,11 +166,24 @@ impl<'a> Members<'_, 'a> {
         self.late.runs || !self.late.reaches.is_empty()
     }
 
-    fn add_late(&mut self, wasm: &[u8], arguments: &BTreeMap<&'a str, usize>) -> Result<(), NotMerged> {
-        for payload in Parser::new(0).parse_all(wasm) {
+    fn add_late(
+        &mut self,
+        component: &'a [u8],
+        module: usize,
+        arguments: &BTreeMap<&'a str, usize>,
+    ) -> Result<(), NotMerged> {
+        for payload in Parser::new(0).parse_all(&component[self.graph.modules[module].clone()]) {
             self.late.runs |= matches!(payload?, Payload::StartSection { .. });
         }
-        for instance in arguments.values() {
+        let imports = self.graph.imports(component, module)?;
+        for (name, instance) in arguments {
+            if let (CoreInstance::Module { .. }, Time::Merged) = self.graph.instance(*instance)? {
+                for (item, kind) in imports.get(name).into_iter().flatten() {
+                    if let Kind::Table | Kind::Memory = kind {
+                        self.late.reaches.insert((*kind, self.exported(*instance, item)?.1));
+                    }
+                }
+            }
             let Some(items) = self.graph.items_once(&mut self.late.arguments, *instance)? else { continue };
             for item in items.values() {
                 if let (Kind::Table | Kind::Memory, (origin, Time::Merged)) = (item.kind, self.graph.origin(*item)?) {
@@ -182,13 +195,7 @@ impl<'a> Members<'_, 'a> {
     }
 
     fn add_import(&mut self, member: &mut Member<'a>, origin: Origin<'a>, ty: TypeRef) -> Result<(), NotMerged> {
-        let kind = match ty {
-            TypeRef::Func(_) | TypeRef::FuncExact(_) => Kind::Function,
-            TypeRef::Table(_) => Kind::Table,
-            TypeRef::Memory(_) => Kind::Memory,
-            TypeRef::Global(_) => Kind::Global,
-            TypeRef::Tag(_) => Kind::Tag,
-        };
+        let kind = Kind::from(ty);
         let definer = match (origin, ty) {
             (Origin::Canonical(function), TypeRef::Func(ty)) => {
                 let next = self.imports.len() as u32;

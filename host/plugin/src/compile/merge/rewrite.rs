@@ -19,8 +19,7 @@ pub(super) fn rewrite(component: &[u8], graph: &Graph<'_>) -> Result<Vec<u8>, No
     let is_last =
         |definition: &Definition<'_>| matches!(definition, Definition::Instance(index) if Some(*index) == last);
     let place = graph.definitions.iter().position(is_last).ok_or(NotMerged::Missing)?;
-    let Used { items, instances } = Used::of(graph)?;
-    let mut exports = BTreeSet::new();
+    let Used { items, instances, mut exports } = Used::of(component, graph)?;
     for item in &items {
         if let (Origin::Export { instance, name }, Time::Merged) = graph.origin(*item)? {
             exports.insert((instance, name));
@@ -50,13 +49,15 @@ pub(super) fn rewrite(component: &[u8], graph: &Graph<'_>) -> Result<Vec<u8>, No
 
 /// What the component uses outside of the merged instance.
 #[derive(Default)]
-struct Used {
+struct Used<'a> {
     items: BTreeSet<Item>,
     instances: BTreeSet<usize>,
+    /// What late instances import from instances that are merged, which they take as arguments.
+    exports: BTreeSet<(usize, &'a str)>,
 }
 
-impl Used {
-    fn of(graph: &Graph<'_>) -> Result<Self, NotMerged> {
+impl<'a> Used<'a> {
+    fn of(component: &'a [u8], graph: &Graph<'a>) -> Result<Self, NotMerged> {
         let mut used = Self::default();
         for definition in &graph.definitions {
             if let Definition::Canonical(function, _) = definition {
@@ -64,10 +65,12 @@ impl Used {
             }
         }
         for instance in &graph.instances {
-            let (CoreInstance::Module { arguments, .. }, Time::Late) = instance else { continue };
-            for argument in arguments.values() {
+            let (CoreInstance::Module { module, arguments }, Time::Late) = instance else { continue };
+            let imports = graph.imports(component, *module)?;
+            for (name, argument) in arguments {
                 if let (CoreInstance::Module { .. }, Time::Merged) = graph.instance(*argument)? {
-                    return Err(NotMerged::Form("an instance takes all exports of one that is merged"));
+                    let imported = imports.get(name).into_iter().flatten();
+                    used.exports.extend(imported.map(|(item, _)| (*argument, *item)));
                 }
                 if let Some(items) = graph.items_once(&mut used.instances, *argument)? {
                     used.items.extend(items.values());
@@ -187,7 +190,14 @@ impl<'a> Writer<'_, 'a> {
 
     fn write_core_alias(&mut self, item: Item) -> Result<(), NotMerged> {
         let (origin, time) = self.graph.origin(item)?;
-        let index = match (self.origins.get(&(item.kind, origin)), origin) {
+        let index = self.aliased(item.kind, origin, time)?;
+        self.items.insert(item, index);
+        Ok(())
+    }
+
+    /// The new index of a definition that is there by now, under an alias if it is an export.
+    fn aliased(&mut self, kind: Kind, origin: Origin<'a>, time: Time) -> Result<u32, NotMerged> {
+        let index = match (self.origins.get(&(kind, origin)), origin) {
             (Some(index), _) => *index,
             (None, Origin::Canonical(_)) => return Err(NotMerged::Missing),
             (None, Origin::Export { instance, name }) => {
@@ -199,14 +209,13 @@ impl<'a> Writer<'_, 'a> {
                     _ => (*self.instance_indices.get(&instance).ok_or(NotMerged::Missing)?, name),
                 };
                 let mut aliases = ComponentAliasSection::new();
-                aliases.alias(Alias::CoreInstanceExport { instance, kind: item.kind.into(), name });
+                aliases.alias(Alias::CoreInstanceExport { instance, kind: kind.into(), name });
                 self.out.section(&aliases);
-                self.next_index(item.kind)
+                self.next_index(kind)
             }
         };
-        self.origins.insert((item.kind, origin), index);
-        self.items.insert(item, index);
-        Ok(())
+        self.origins.insert((kind, origin), index);
+        Ok(index)
     }
 
     fn write_canonical(&mut self, function: &CanonicalFunction, core: Option<u32>) -> Result<(), NotMerged> {
@@ -225,10 +234,16 @@ impl<'a> Writer<'_, 'a> {
         let mut instances = InstanceSection::new();
         match self.graph.instance(instance)? {
             (CoreInstance::Module { module, arguments }, Time::Late) => {
+                let mut imports = self.graph.imports(self.component, *module)?;
                 let mut written = Vec::new();
                 for (name, argument) in arguments {
-                    let index = self.instance_indices.get(argument).ok_or(NotMerged::Missing)?;
-                    written.push((*name, ModuleArg::Instance(*index)));
+                    let index = match self.graph.instance(*argument)? {
+                        (CoreInstance::Module { .. }, Time::Merged) => {
+                            self.write_argument(*argument, imports.remove(name).unwrap_or_default())?
+                        }
+                        _ => *self.instance_indices.get(argument).ok_or(NotMerged::Missing)?,
+                    };
+                    written.push((*name, ModuleArg::Instance(index)));
                 }
                 instances.instantiate(*self.module_indices.get(module).ok_or(NotMerged::Missing)?, written);
             }
@@ -245,6 +260,20 @@ impl<'a> Writer<'_, 'a> {
         self.instance_indices.insert(instance, self.instance_count);
         self.instance_count += 1;
         Ok(())
+    }
+
+    /// Writes an instance in place of a merged one, with what the instance that takes it imports.
+    fn write_argument(&mut self, instance: usize, imported: BTreeMap<&'a str, Kind>) -> Result<u32, NotMerged> {
+        let mut written = Vec::new();
+        for (name, kind) in imported {
+            let index = self.aliased(kind, Origin::Export { instance, name }, Time::Merged)?;
+            written.push((name, kind.into(), index));
+        }
+        let mut instances = InstanceSection::new();
+        instances.export_items(written);
+        self.out.section(&instances);
+        self.instance_count += 1;
+        Ok(self.instance_count - 1)
     }
 
     fn next_index(&mut self, kind: Kind) -> u32 {

@@ -123,6 +123,25 @@ fn a_merged_component_gives_the_same_results() {
 }
 
 #[test]
+fn an_instance_that_takes_a_merged_one_gets_what_it_imports() {
+    // As components of JavaScript fill the table of the host's functions.
+    let component = SHARED
+        .replace(r#"(import "" "table" (table 1 funcref))"#, r#"(import "shim" "table" (table 1 funcref))"#)
+        .replace(
+            r#"(instantiate $fill (with "" (instance $filled)))"#,
+            r#"(instantiate $fill (with "" (instance $filled)) (with "shim" (instance $shim)))"#,
+        )
+        .replace(r#"(export "table" (table $shim "table"))"#, "");
+    let component = parse(&component);
+    let merged = merge(&component).unwrap();
+    assert_eq!((modules(&component), modules(&merged)), (5, 2));
+    let calls = [(0, 1), (1, 4), (2, 3)];
+    let found = results(&merged, &calls);
+    assert_eq!(found, [Ok(7), Ok(104), Ok(206)]);
+    assert_eq!(found, results(&component, &calls));
+}
+
+#[test]
 fn the_same_bytes_are_merged_to_the_same_bytes_once() {
     let component = parse(SHARED);
     let merged = merge(&component).unwrap();
@@ -231,6 +250,12 @@ fn a_start_that_would_come_before_the_host_functions_is_not_moved() {
     );
     let again = again.replace("(elem (i32.const 5) func $twice)", "(elem (i32.const 0) func $twice)");
     assert_eq!(reason(&again), "a module starts after an instance that must start later");
+    // The same, where the instance that fills it takes the whole shim.
+    let whole = again
+        .replace(r#"(import "" "table" (table 1 funcref))"#, r#"(import "shim" "table" (table 1 funcref))"#)
+        .replace(r#"(export "table" (table $shim "table"))"#, "")
+        .replace(r#"(with "" (instance $filled))"#, r#"(with "" (instance $filled)) (with "shim" (instance $shim))"#);
+    assert_eq!(reason(&whole), "a module starts after an instance that must start later");
 }
 
 #[test]
