@@ -40,6 +40,17 @@ pub struct EvaluationRecord {
     pub provenance: Option<Provenance>,
 }
 
+impl Outcome {
+    /// The limit that was exceeded, or whose fault it was.
+    fn budget_or_blame(&self) -> (Option<Budget>, Option<Blame>) {
+        match self {
+            Self::OutOfBudget { which, .. } => (Some(*which), None),
+            Self::Fault { whose, .. } => (None, Some(*whose)),
+            _ => (None, None),
+        }
+    }
+}
+
 impl From<&Evaluation> for EvaluationRecord {
     fn from(evaluation: &Evaluation) -> Self {
         let outcome = &evaluation.outcome;
@@ -49,11 +60,7 @@ impl From<&Evaluation> for EvaluationRecord {
             }
             _ => Default::default(),
         };
-        let (budget, whose) = match outcome {
-            Outcome::OutOfBudget { which, .. } => (Some(*which), None),
-            Outcome::Fault { whose, .. } => (None, Some(*whose)),
-            _ => (None, None),
-        };
+        let (budget, whose) = outcome.budget_or_blame();
         Self {
             outcome: outcome.kind(),
             score: outcome.score(),
@@ -70,9 +77,53 @@ impl From<&Evaluation> for EvaluationRecord {
     }
 }
 
+/// An [`EvaluationRecord`] of borrowed parts, since every row of `gavel score` has one for each plugin.
+#[derive(Serialize)]
+struct BorrowedRecord<'a> {
+    outcome: OutcomeKind,
+    score: Option<f64>,
+    metrics: BTreeMap<&'a str, f64>,
+    #[serde(skip_serializing_if = "<[Credit]>::is_empty")]
+    credit: &'a [Credit],
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<Budget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whose: Option<Blame>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caused_by: Option<CausedBy>,
+    #[serde(flatten)]
+    usage: &'a Usage,
+    #[serde(flatten)]
+    diagnosis: Option<&'a Diagnosis>,
+    #[serde(flatten)]
+    provenance: Option<&'a Provenance>,
+}
+
 impl Serialize for Evaluation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        EvaluationRecord::from(self).serialize(serializer)
+        let Self { outcome, usage, provenance, diagnosis, caused_by } = self;
+        let (metrics, credit) = match outcome {
+            Outcome::Scored(score) => {
+                (score.metrics.iter().map(|m| (m.name.as_str(), m.value)).collect(), &score.credit[..])
+            }
+            _ => Default::default(),
+        };
+        let (budget, whose) = outcome.budget_or_blame();
+        let record = BorrowedRecord {
+            outcome: outcome.kind(),
+            score: outcome.score(),
+            metrics,
+            credit,
+            reason: outcome.reason(),
+            budget,
+            whose,
+            caused_by: *caused_by,
+            usage,
+            diagnosis: diagnosis.as_ref(),
+            provenance: provenance.as_ref(),
+        };
+        record.serialize(serializer)
     }
 }
 
@@ -143,6 +194,7 @@ mod tests {
 
     fn assert_comes_back(evaluation: &Evaluation) {
         let text = serde_json::to_string(evaluation).unwrap();
+        assert_eq!(text, serde_json::to_string(&EvaluationRecord::from(evaluation)).unwrap());
         let back: EvaluationRecord = serde_json::from_str(&text).unwrap();
         assert_eq!(back, EvaluationRecord::from(evaluation), "{text}");
         assert_eq!(&Evaluation::from(back), evaluation, "{text}");
