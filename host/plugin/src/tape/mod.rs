@@ -74,22 +74,30 @@ impl Tape {
     /// The tape of one call: of this plugin, with this hash of its input and this
     /// seed.
     pub fn of_call(&self, plugin: &str, input: &str, seed: u64) -> CallTape {
-        let call = TapedCall {
+        let call = || TapedCall {
             plugin: plugin.to_owned(),
             input: input.to_owned(),
             seed,
             asked: Mutex::default(),
             trouble: Mutex::default(),
         };
-        CallTape { tape: self.clone(), call: Arc::new(call) }
+        CallTape(match self {
+            Self::Off => CallTapeKind::Off,
+            Self::Record(recorder) => CallTapeKind::Record(recorder.clone(), Arc::new(call())),
+            Self::Replay(player) => CallTapeKind::Replay(player.clone(), Arc::new(call())),
+        })
     }
 }
 
 /// The answers of one call.
 #[derive(Clone)]
-pub struct CallTape {
-    tape: Tape,
-    call: Arc<TapedCall>,
+pub struct CallTape(CallTapeKind);
+
+#[derive(Clone)]
+enum CallTapeKind {
+    Off,
+    Record(Arc<Recorder>, Arc<TapedCall>),
+    Replay(Arc<Player>, Arc<TapedCall>),
 }
 
 struct TapedCall {
@@ -105,7 +113,7 @@ struct TapedCall {
 impl CallTape {
     /// Whether the tape neither records nor replays.
     pub(crate) fn is_off(&self) -> bool {
-        matches!(self.tape, Tape::Off)
+        matches!(self.0, CallTapeKind::Off)
     }
 
     /// Answers a request: from the tape, or from `live`, whose answer is recorded.
@@ -122,41 +130,49 @@ impl CallTape {
         name: &str,
         live: impl Future<Output = Vec<u8>>,
     ) -> Result<Vec<u8>, TapeError> {
-        let answered = match &self.tape {
-            Tape::Off => return Ok(live.await),
-            Tape::Record(recorder) => {
+        match &self.0 {
+            CallTapeKind::Off => Ok(live.await),
+            CallTapeKind::Record(recorder, call) => {
                 // Counted before the wait, since a plugin may have several open requests.
-                let entry = self.entry(request);
-                recorder.keep(entry, live.await).await
+                let entry = call.entry(request);
+                recorder.keep(entry, live.await).await.inspect_err(|error| call.note(error))
             }
-            Tape::Replay(player) => player.answer(&self.entry(request), name).await,
-        };
-        answered.inspect_err(|error| self.note(error))
+            CallTapeKind::Replay(player, call) => {
+                player.answer(&call.entry(request), name).await.inspect_err(|error| call.note(error))
+            }
+        }
     }
 
     /// The outcome of the call after an error of the tape.
     pub(crate) fn trouble(&self) -> Option<Outcome> {
-        self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        match &self.0 {
+            CallTapeKind::Off => None,
+            CallTapeKind::Record(_, call) | CallTapeKind::Replay(_, call) => {
+                call.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            }
+        }
     }
+}
 
+impl TapedCall {
     fn note(&self, error: &TapeError) {
         let outcome = match error {
             TapeError::NotRecorded { .. } => Outcome::Unavailable(error.to_string()),
             other => Outcome::Fault { whose: Blame::Host, what: other.to_string() },
         };
-        self.call.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
     }
 
     fn entry(&self, request: RequestHash) -> Entry {
         let (import, hash) = request.finish();
-        let mut asked = self.call.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let count = asked.entry(hash).or_default();
         let nth = *count;
         *count += 1;
         Entry {
-            plugin: self.call.plugin.clone(),
-            input: self.call.input.clone(),
-            seed: self.call.seed,
+            plugin: self.plugin.clone(),
+            input: self.input.clone(),
+            seed: self.seed,
             import,
             request: hash.to_hex().to_string(),
             nth,
