@@ -16,6 +16,12 @@ impl MemoryReservation {
         Some(Self { all: all.clone(), held })
     }
 
+    /// Reserves `bytes`; `None` if they are not free, or others wait for them.
+    pub(crate) fn try_take(all: &Arc<Semaphore>, bytes: usize) -> Option<Self> {
+        let held = all.clone().try_acquire_many_owned(pages(bytes)).ok()?;
+        Some(Self { all: all.clone(), held })
+    }
+
     /// A reservation in memory that is not shared; nothing of it is reserved yet.
     #[expect(clippy::expect_used, reason = "an open semaphore always has no permits to give")]
     pub(crate) fn of_its_own(bytes: usize) -> Self {

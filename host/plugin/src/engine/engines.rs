@@ -112,6 +112,15 @@ impl Slots {
         Slot { _slot: slot, _session: None }
     }
 
+    /// A free slot; `None` if there is none, or others wait for it.
+    pub(crate) fn try_take(&self) -> Option<Slot> {
+        let slot = match &self.0 {
+            Some(slots) => Some(slots.all.clone().try_acquire_owned().ok()?),
+            None => None,
+        };
+        Some(Slot { _slot: slot, _session: None })
+    }
+
     /// Waits, in turn, for a free slot that sessions may hold.
     pub(crate) async fn wait_for_session(&self) -> Slot {
         let session = match &self.0 {
@@ -247,6 +256,7 @@ mod tests {
         assert!(third.as_mut().poll(&mut context).is_pending());
         drop(held);
         assert!(third.as_mut().poll(&mut context).is_pending(), "it came last");
+        assert!(slots.try_take().is_none(), "others wait");
         let Poll::Ready(held) = second.as_mut().poll(&mut context) else { panic!("it is its turn") };
         drop(held);
         assert!(third.as_mut().poll(&mut context).is_ready());

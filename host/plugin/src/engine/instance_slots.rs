@@ -60,12 +60,23 @@ impl InstanceLimits {
 
     /// Waits, in turn, until one more instance may start with `bytes` of memory.
     pub(crate) async fn permit(&self, slots: &Slots, bytes: usize) -> Option<(InstancePermit, MemoryReservation)> {
+        // Usually there is room, and a timer for the wait costs a short call a part of its time.
+        if let Some(room) = self.try_permit(slots, bytes) {
+            return Some(room);
+        }
         self.without_idle(async {
             let _admission = self.instances.clone().acquire_owned().await.ok()?;
             let _slot = slots.wait().await;
             Some((InstancePermit { _slot, _admission }, MemoryReservation::wait(&self.memory, bytes).await?))
         })
         .await
+    }
+
+    /// The same if there is room and nobody waits for it.
+    fn try_permit(&self, slots: &Slots, bytes: usize) -> Option<(InstancePermit, MemoryReservation)> {
+        let _admission = self.instances.clone().try_acquire_owned().ok()?;
+        let _slot = slots.try_take()?;
+        Some((InstancePermit { _slot, _admission }, MemoryReservation::try_take(&self.memory, bytes)?))
     }
 
     /// Bytes of memory that all sessions together may hold.
