@@ -21,12 +21,26 @@ impl Outcomes {
     pub fn add(&mut self, outcome: &SampleOutcome) {
         for (name, evaluation) in &outcome.plugins {
             let kind = evaluation.outcome.kind().as_str();
-            *self.plugins.entry(name.clone()).or_default().entry(kind).or_default() += 1;
+            let counts = match self.plugins.get_mut(name) {
+                Some(counts) => counts,
+                None => self.plugins.entry(name.clone()).or_default(),
+            };
+            *counts.entry(kind).or_default() += 1;
             if evaluation.outcome.score().is_none()
                 && let Some(reason) = evaluation.outcome.reason()
             {
                 self.reasons.entry(name.clone()).or_insert(reason);
             }
+        }
+    }
+
+    /// Adds the outcomes of the samples after these.
+    pub fn join(&mut self, next: Self) {
+        for (name, counts) in next.plugins {
+            join(self.plugins.entry(name).or_default(), counts);
+        }
+        for (name, reason) in next.reasons {
+            self.reasons.entry(name).or_insert(reason);
         }
     }
 
@@ -36,6 +50,13 @@ impl Outcomes {
             let reason = self.reasons.get(name).map(|reason| format!("; the first without a score: {reason}"));
             format!("{name}: {}{}", listed(counts), reason.unwrap_or_default())
         })
+    }
+}
+
+/// Adds `more` to `counts`.
+pub fn join(counts: &mut Counts, more: Counts) {
+    for (kind, count) in more {
+        *counts.entry(kind).or_default() += count;
     }
 }
 

@@ -1,6 +1,8 @@
 //! `gavel score`: plugins over saved completions.
 
+mod batch;
 mod dash;
+mod in_flight;
 mod output;
 pub mod recording;
 mod reward_models;
@@ -11,23 +13,24 @@ use crate::plugin_args::{self, PluginArg};
 use crate::progress;
 use crate::terminal;
 use anyhow::{Result, bail};
+use batch::{Batch, ScoredBatch};
 use clap::Args;
 use dash::is_dash;
-use gavel_data::{ColumnNames, KnownColumn, OutcomeKind, Sample, SampleOutcome};
+use gavel_data::{ColumnNames, KnownColumn};
 use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Limits, ProgramSpec, SandboxConfig, Tape};
 use gavel_runs::layout;
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::Recording;
-use gavel_scoring::{InFlight, Pending, PendingGroup, Scorer, ScorerConfig};
+use gavel_scoring::{Scorer, ScorerConfig};
+use in_flight::InFlight;
 use indicatif::ProgressBar;
-use output::{Output, OutputRow};
+use output::Output;
 use recording::Recorder;
-use source::{Completion, Source};
+use source::Source;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
@@ -136,13 +139,14 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         (None, Some(recording)) => Source::recorded(recording),
         (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
     };
-    let mut out = Output::create(&args.out, data.as_deref())?;
+    let out = Output::create(&args.out, data.as_deref())?;
     let tape = match (&args.record, &args.replay) {
         (Some(folder), _) => Tape::record(layout::tape(folder)),
         (None, Some(folder)) => Tape::replay(&layout::tape(folder))?,
         (None, None) => Tape::Off,
     };
-    let sandbox = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
+    let workers = plugin_args::workers(args.workers)?;
+    let sandbox = SandboxConfig::with_threads(workers);
     let programs = match &recording {
         Some(recording) if args.programs.is_empty() => recording::programs(recording)?,
         _ => args.programs,
@@ -156,25 +160,27 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
     let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
-    let mut sink = Sink { recorder, scorer, summary: Summary::default(), bar: progress::bar(None, "rows") };
+    let is_recorded = recorder.is_some();
+    let mut sink = Sink { recorder, out, summary: Summary::default(), bar: progress::bar(None, "rows") };
 
     let start = Instant::now();
-    let mut in_flight = InFlight::default();
+    let (mut batch, mut in_flight) = (Batch::default(), InFlight::new(workers));
     for (number, members) in rows.enumerate() {
-        let group = PendingGroup::new(members.iter().filter(|member| member.is_ok()).count());
-        let started = members.into_iter().map(|row| Waiting::start(number as u64, &group, row, &sink.scorer));
-        // The last row first, so that this thread sleeps once for all of them.
-        let ended: Vec<Ended> = in_flight.start(started).rev().map(|row| row.wait(&sink.scorer)).collect();
-        for row in ended.into_iter().rev() {
-            out.write(&sink.finish(row)?)?;
+        batch.add(number as u64, members);
+        if batch.is_full(in_flight.batch_rows()) {
+            in_flight.start(std::mem::take(&mut batch), &scorer, is_recorded);
+        }
+        while in_flight.is_full()
+            && let Some(scored) = in_flight.next(&scorer)?
+        {
+            sink.finish(scored)?;
         }
     }
-    for row in in_flight {
-        let row = row.wait(&sink.scorer);
-        out.write(&sink.finish(row)?)?;
+    in_flight.start(batch, &scorer, is_recorded);
+    while let Some(scored) = in_flight.next(&scorer)? {
+        sink.finish(scored)?;
     }
     let mut summary = sink.end()?;
-    out.finish()?;
     if let Some(recording) = &recording {
         summary.unreadable.extend(recording.damage().lines.iter().map(ToString::to_string));
     }
@@ -189,63 +195,22 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
     Ok(if summary.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A row between reading and writing. `S` is its scoring under way, or the result.
-enum Taken<S> {
-    /// `number` is the number of the group.
-    Read {
-        number: u64,
-        sample: Arc<Sample>,
-        scores: S,
-    },
-    Unreadable(String),
-}
-
-type Waiting = Taken<Pending>;
-type Ended = Taken<SampleOutcome>;
-
-impl Waiting {
-    fn start(number: u64, group: &PendingGroup, row: Result<Completion, String>, scorer: &Scorer) -> Self {
-        match row {
-            Ok(Completion { sample, seed, .. }) => {
-                let scores = scorer.start(group, sample.clone(), seed);
-                Self::Read { number, sample, scores }
-            }
-            Err(error) => Self::Unreadable(error),
-        }
-    }
-
-    fn wait(self, scorer: &Scorer) -> Ended {
-        match self {
-            Self::Read { number, sample, scores } => Ended::Read { number, sample, scores: scorer.wait(scores) },
-            Self::Unreadable(error) => Ended::Unreadable(error),
-        }
-    }
-}
-
-/// Where finished rows go, beside the output.
+/// Where scored rows go.
 struct Sink {
     recorder: Option<Recorder>,
-    scorer: Scorer,
+    out: Output,
     summary: Summary,
     bar: ProgressBar,
 }
 
 impl Sink {
-    fn finish(&mut self, row: Ended) -> Result<OutputRow> {
-        self.bar.inc(1);
-        match row {
-            Ended::Read { number, sample, scores } => {
-                self.summary.add(&scores);
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.write(number, &sample, &scores)?;
-                }
-                Ok(OutputRow { id: Some(sample.task.id.clone()), scores })
-            }
-            Ended::Unreadable(error) => {
-                self.summary.unreadable.push(error.clone());
-                Ok(OutputRow { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, error) })
-            }
+    fn finish(&mut self, batch: ScoredBatch) -> Result<()> {
+        self.bar.inc(batch.rows as u64);
+        self.summary.join(batch.summary);
+        if let Some(recorder) = &mut self.recorder {
+            batch.recorded.iter().try_for_each(|row| recorder.write(row))?;
         }
+        self.out.write(&batch.lines)
     }
 
     fn end(self) -> Result<Summary> {
@@ -253,6 +218,7 @@ impl Sink {
         if let Some(recorder) = self.recorder {
             recorder.finish()?;
         }
+        self.out.finish()?;
         Ok(self.summary)
     }
 }

@@ -58,6 +58,11 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     write_out(&(seen_json(&serde_json::to_string(value)?) + "\n"))
 }
 
+/// Prints lines of JSON to stdout.
+pub fn json_lines(lines: &[u8]) -> Result<()> {
+    write_out(&seen_json(std::str::from_utf8(lines)?))
+}
+
 /// Prints a value as JSON in many lines to stdout.
 pub fn json_pretty(value: &impl Serialize) -> Result<()> {
     write_out(&(seen_json(&serde_json::to_string_pretty(value)?) + "\n"))

@@ -4,6 +4,7 @@
 //! caller waits for the [`gavel_data::SampleOutcome`] when it is needed. [`recording`] keeps the inputs of each
 //! verdict, and [`replay`] reproduces the verdict from them.
 
+mod batch;
 pub mod chat;
 mod combine;
 mod condition;
@@ -14,6 +15,7 @@ mod in_flight;
 mod judge;
 mod judges;
 mod offline;
+mod output_line;
 mod outside_use;
 mod pending_group;
 mod probe;
@@ -27,11 +29,13 @@ mod stand_in;
 mod unfinished;
 mod waits;
 
+pub use batch::{BatchLost, PendingBatch, ScoreRequest};
 pub use condition::{Condition, SourcePattern, When};
 pub use error::{ScorerError, Uncovered};
 pub use exec::ExecTable;
 pub use in_flight::InFlight;
 pub use offline::{Attempts, CompletionError, completion, has_completion};
+pub use output_line::write_line;
 pub use outside_use::OutsideUse;
 pub use pending_group::PendingGroup;
 pub use probe::{PROBED_RESPONSE, Probe, ProbedRow};

@@ -254,15 +254,14 @@ impl Scorer {
         seed: u64,
         recorded: PriorVerdicts,
     ) -> Pending {
-        let (judges, group, sample) = (self.judges.clone(), group.clone(), sample.into());
-        let progress = Progress::default();
+        self.start_boxed(group.clone(), sample.into(), seed, recorded)
+    }
+
+    // Not generic, so that this crate compiles the future.
+    fn start_boxed(&self, group: PendingGroup, sample: Arc<Sample>, seed: u64, recorded: PriorVerdicts) -> Pending {
+        let (judges, progress) = (self.judges.clone(), Progress::default());
         let seen = progress.clone();
-        let scored = async move {
-            match unfinished(&sample) {
-                Some(unfinished) => unfinished.outcome(&judges, &group, &sample, seed).await,
-                None => Round::new(&judges, &group, &sample, seed, &recorded).with_progress(progress).evaluate().await,
-            }
-        };
+        let scored = async move { score(&judges, &group, &sample, seed, &recorded, progress).await };
         Pending { outcome: self.sandbox.handle().spawn(scored), progress: seen }
     }
 
@@ -275,6 +274,21 @@ impl Scorer {
     /// wait.
     pub fn wait(&self, pending: Pending) -> SampleOutcome {
         self.sandbox.handle().block_on(pending.outcome())
+    }
+}
+
+/// The outcome of a sample. `progress` shows which judges it waits for.
+pub(crate) async fn score(
+    judges: &Judges,
+    group: &PendingGroup,
+    sample: &Arc<Sample>,
+    seed: u64,
+    recorded: &PriorVerdicts,
+    progress: Progress,
+) -> SampleOutcome {
+    match unfinished(sample) {
+        Some(unfinished) => unfinished.outcome(judges, group, sample, seed).await,
+        None => Round::new(judges, group, sample, seed, recorded).with_progress(progress).evaluate().await,
     }
 }
 

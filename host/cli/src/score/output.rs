@@ -3,26 +3,17 @@
 use super::dash::is_dash;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
+use gavel_data::disk;
 use gavel_data::files::partial;
-use gavel_data::{SampleOutcome, disk};
-use serde::Serialize;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// The scores of a row.
-#[derive(Serialize)]
-pub struct OutputRow {
-    pub id: Option<String>,
-    #[serde(flatten)]
-    pub scores: SampleOutcome,
-}
 
 /// The output, a row a line.
 pub enum Output {
     /// A file that gets its name when it is whole.
     File {
-        writer: BufWriter<File>,
+        file: File,
         partial: PathBuf,
         path: PathBuf,
     },
@@ -44,24 +35,23 @@ impl Output {
         }
         let partial = partial(path);
         let file = File::create(&partial).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self::File { writer: BufWriter::new(file), partial, path: path.to_owned() })
+        Ok(Self::File { file, partial, path: path.to_owned() })
     }
 
-    pub fn write(&mut self, row: &OutputRow) -> Result<()> {
+    /// Writes the lines of several rows.
+    pub fn write(&mut self, lines: &[u8]) -> Result<()> {
         match self {
-            Self::Stdout => terminal::json(row),
-            Self::File { writer, path, .. } => serde_json::to_writer(&mut *writer, row)
-                .map_err(std::io::Error::from)
-                .and_then(|()| writer.write_all(b"\n"))
-                .with_context(|| format!("cannot write {}", path.display())),
+            Self::Stdout => terminal::json_lines(lines),
+            Self::File { file, path, .. } => {
+                file.write_all(lines).with_context(|| format!("cannot write {}", path.display()))
+            }
         }
     }
 
     pub fn finish(self) -> Result<()> {
-        let Self::File { mut writer, partial, path } = self else { return Ok(()) };
-        let written = writer.flush().and_then(|()| disk::sync(writer.get_ref(), &partial));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
-        disk::rename(&partial, &path)
+        let Self::File { file, partial, path } = self else { return Ok(()) };
+        disk::sync(&file, &partial)
+            .and_then(|()| disk::rename(&partial, &path))
             .and_then(|()| disk::sync_folder(disk::folder_of(&path)))
             .with_context(|| format!("cannot write {}", path.display()))
     }

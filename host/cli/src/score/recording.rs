@@ -8,6 +8,7 @@ use gavel_runs::{SampleWriter, ScoredSample, TaskStore};
 use gavel_scoring::recording::{Grouping, PluginSet, Recording, keep_plugin_set};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Offline, all rows are of one step.
 const STEP: u64 = 0;
@@ -16,6 +17,14 @@ const STEP: u64 = 0;
 pub struct Recorder {
     tasks: TaskStore,
     samples: SampleWriter,
+}
+
+/// A row with its outcome.
+pub struct RecordedRow {
+    /// The number of its group.
+    pub group: u64,
+    pub sample: Arc<Sample>,
+    pub outcome: SampleOutcome,
 }
 
 impl Recorder {
@@ -31,9 +40,9 @@ impl Recorder {
         Ok(Self { tasks: TaskStore::open(folder)?, samples })
     }
 
-    /// Records a row of the group `number` with its outcome.
-    pub fn write(&mut self, number: u64, sample: &Sample, outcome: &SampleOutcome) -> Result<()> {
-        let scored = ScoredSample { step: STEP, group: number, trained_step: None, sample, outcome, advantages: &[] };
+    pub fn write(&mut self, row: &RecordedRow) -> Result<()> {
+        let RecordedRow { group, sample, outcome } = row;
+        let scored = ScoredSample { step: STEP, group: *group, trained_step: None, sample, outcome, advantages: &[] };
         Ok(self.samples.write(&mut self.tasks, &scored)?)
     }
 

@@ -1,7 +1,7 @@
 //! The summary of `gavel score`.
 
 use super::dash::is_dash;
-use crate::outcomes::{Counts, Outcomes, listed};
+use crate::outcomes::{self, Counts, Outcomes, listed};
 use crate::terminal::{self, errln};
 use gavel_data::{OutcomeKind, SampleOutcome};
 use serde::Serialize;
@@ -15,6 +15,9 @@ pub struct Summary {
     reward_mean: Option<f64>,
     #[serde(skip)]
     reward_sum: f64,
+    /// The rewards that are not in the sum yet, in order: a sum of sums would have other last digits.
+    #[serde(skip)]
+    rewards: Vec<f64>,
     outcomes: Counts,
     plugins: Outcomes,
     /// Why rows could not be read.
@@ -26,10 +29,20 @@ impl Summary {
     pub fn add(&mut self, scores: &SampleOutcome) {
         self.rows += 1;
         *self.outcomes.entry(scores.outcome.as_str()).or_default() += 1;
-        self.reward_sum += scores.reward.unwrap_or(0.0);
+        self.rewards.extend(scores.reward);
+        self.plugins.add(scores);
+    }
+
+    /// Counts the rows of the next batch.
+    pub fn join(&mut self, next: Self) {
+        let Self { rows, outcomes, plugins, rewards, unreadable, .. } = next;
+        self.rows += rows;
+        outcomes::join(&mut self.outcomes, outcomes);
+        self.plugins.join(plugins);
+        self.reward_sum = rewards.into_iter().fold(self.reward_sum, |sum, reward| sum + reward);
         let scored = self.outcomes.get(OutcomeKind::Scored.as_str()).copied().unwrap_or(0);
         self.reward_mean = (scored > 0).then(|| self.reward_sum / scored as f64);
-        self.plugins.add(scores);
+        self.unreadable.extend(unreadable);
     }
 
     pub fn print(&self, out: &Path) {
