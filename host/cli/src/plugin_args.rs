@@ -222,6 +222,22 @@ pub fn set_after(plugins: &mut [WeightedPlugin], after: &[String]) -> Result<()>
     Ok(())
 }
 
+/// Sets how many calls an instance answers, from `NAME=CALLS`, or `CALLS` alone for the only plugin.
+pub fn set_reuse(plugins: &mut [WeightedPlugin], reuse: &[String]) -> Result<()> {
+    for text in reuse {
+        let (name, calls) = match (text.split_once('='), &*plugins) {
+            (Some((name, calls)), _) => (name.to_owned(), calls),
+            (None, [only]) => (only.spec.name.clone(), text.as_str()),
+            (None, _) => bail!("--reuse {text} does not name its plugin\nhint: write NAME={text}"),
+        };
+        let calls = calls
+            .parse()
+            .map_err(|_| anyhow!("--reuse for `{name}`: {calls:?} is not a number of calls from 1 to {}", u32::MAX))?;
+        named(plugins, "--reuse", &name)?.spec.reuse = Some(calls);
+    }
+    Ok(())
+}
+
 fn named<'a>(plugins: &'a mut [WeightedPlugin], flag: &str, name: &str) -> Result<&'a mut WeightedPlugin> {
     let known: Vec<_> = plugins.iter().map(|plugin| plugin.spec.name.clone()).collect();
     match plugins.iter_mut().find(|plugin| plugin.spec.name == name) {

@@ -61,6 +61,10 @@ pub struct ScoreArgs {
     /// The plugins that a judger waits for, to see their verdicts.
     #[arg(long, value_name = "NAME=OTHER[,OTHER]", requires = "plugins")]
     after: Vec<String>,
+    /// How many calls an instance answers, for a plugin that declares itself pure: fewer instances start. By default, each
+    /// call has a fresh instance. With one plugin, its name may be left out.
+    #[arg(long, value_name = "[NAME=]CALLS", requires = "plugins")]
+    reuse: Vec<String>,
     /// A language model that plugins may be granted, as in [chat.NAME]: NAME='{ base_url = "…", model = "…" }'.
     #[arg(long = "chat", value_name = "NAME=TABLE", value_parser = plugin_args::endpoint)]
     chat: Vec<(String, ChatEndpoint)>,
@@ -126,6 +130,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
         _ => {
             let mut plugins = plugin_args::weighted(args.plugins, &args.params, &args.grants, limits)?;
             plugin_args::set_after(&mut plugins, &args.after)?;
+            plugin_args::set_reuse(&mut plugins, &args.reuse)?;
             plugins
         }
     };

@@ -308,3 +308,46 @@ fn a_file_that_cannot_be_written_whole_leaves_the_former_one() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(former().lines().count(), 200);
 }
+
+#[test]
+fn many_rows_keep_their_order_and_a_pure_plugin_may_reuse_its_instances() {
+    let folder = tempfile::tempdir().unwrap();
+    // More than are in flight at once; every hundredth cannot be read.
+    let row = |at: u64| match at % 100 {
+        99 => "not json\n".to_owned(),
+        rest => format!("{{\"id\":\"row {at}\",\"response\":\"Answer: {rest}\",\"answer\":\"{}\"}}\n", rest % 50),
+    };
+    std::fs::write(folder.path().join("data.jsonl"), (0..3000).map(row).collect::<String>()).unwrap();
+    let score = |plugin: &str, more: &[&str]| {
+        let args = ["score", "--plugin", plugin, "--data", "data.jsonl", "--out", "o.jsonl", "--json"];
+        gavel(folder.path(), &[&args[..], more].concat())
+    };
+    let answer = built("plugins/exact-answer.wasm");
+    let answer = answer.to_str().unwrap();
+    for more in [&[][..], &["--reuse", "100"]] {
+        let output = score(answer, more);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["outcomes"], json!({"scored": 2970}));
+        assert_eq!(summary["unreadable"].as_array().unwrap().len(), 30);
+        let rows = rows(&folder.path().join("o.jsonl"));
+        assert_eq!(rows.len(), 3000);
+        for (at, row) in (0..).zip(&rows) {
+            let expected = match at % 100 {
+                99 => (Value::Null, Value::Null),
+                rest => (json!(format!("row {at}")), json!(f64::from(rest < 50))),
+            };
+            assert_eq!((&row["id"], &row["reward"]), (&expected.0, &expected.1));
+        }
+    }
+    let named = format!("answer={answer}");
+    for (plugin, reuse, says) in [
+        (answer, "0", "--reuse for `exact-answer`: \"0\" is not a number of calls from 1 to 4294967295"),
+        (named.as_str(), "other=5", "--reuse names the plugin `other`, but the plugins are: answer"),
+        (built("guests/stateful.wasm").to_str().unwrap(), "5", "cannot be reused: it does not declare itself pure"),
+    ] {
+        let output = score(plugin, &["--reuse", reuse]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
