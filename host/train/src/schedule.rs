@@ -40,7 +40,7 @@ impl ScheduleConfig {
     /// Refuses values that are not valid, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check("learning_rate", self.learning_rate, "a number above 0", |rate| rate > 0.0)?;
-        check("min_ratio", self.min_ratio, "between 0 and 1", |ratio| (0.0..=1.0).contains(&ratio))
+        check("min_lr_ratio", self.min_ratio, "between 0 and 1", |ratio| (0.0..=1.0).contains(&ratio))
     }
 
     /// The learning rate over a run of `total_steps`.
@@ -120,10 +120,10 @@ mod tests {
         assert_eq!(rate(0.0), "learning_rate must be a number above 0, not 0");
         assert_eq!(rate(f64::NAN), "learning_rate must be a number above 0, not NaN");
         let ratio = |min_ratio: f64| ScheduleConfig { min_ratio, ..plain };
-        assert_eq!(error(ratio(1.5)), "min_ratio must be between 0 and 1, not 1.5");
+        assert_eq!(error(ratio(1.5)), "min_lr_ratio must be between 0 and 1, not 1.5");
         let warmup = error(ScheduleConfig { warmup_steps: 11, ..plain });
         assert_eq!(warmup, "warmup_steps must be at most the 10 steps of the run, not 11");
         let nested = ratio(-1.0).validate().unwrap_err();
-        assert_eq!(nested.within("train").to_string(), "train.min_ratio must be between 0 and 1, not -1");
+        assert_eq!(nested.within("train").to_string(), "train.min_lr_ratio must be between 0 and 1, not -1");
     }
 }
