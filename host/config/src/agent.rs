@@ -139,43 +139,59 @@ impl AgentTable {
         if self.timeout.is_zero() {
             return Err(ConfigError::value(&format!("{key}.timeout"), "more than 0", "0s"));
         }
-        self.grant.check().map_err(|error| ConfigError::Invalid(format!("[{key}]: {error}")))?;
+        self.grant.check().map_err(|error| ConfigError::about(&format!("{key}.grant"), &format!("[{key}]"), error))?;
         self.limits.validate(&format!("{key}.limits"))?;
+        let wrong = |of: &str, what: String| Err(ConfigError::invalid(format!("{key}{of}"), what));
         if self.limits.timeout.is_some() {
-            return Err(ConfigError::Invalid(format!(
-                "{key}.limits.timeout is not a key\nhint: set {key}.timeout, the time of a whole sample"
-            )));
+            return wrong(
+                ".limits.timeout",
+                format!("{key}.limits.timeout is not a key\nhint: set {key}.timeout, the time of a whole sample"),
+            );
         }
         if let Some(name) = self.tools.iter().flatten().find(|name| !tools.iter().any(|tool| tool.name == **name)) {
-            return Err(ConfigError::Invalid(format!(
-                "{key}.tools: there is no [[tool]] named `{name}`\nhint: add one, or leave the name out"
-            )));
+            return wrong(
+                ".tools",
+                format!("{key}.tools: there is no [[tool]] named `{name}`\nhint: add one, or leave the name out"),
+            );
         }
         if self.path.is_some() {
             return match self.kind {
                 AgentKind::Single => Ok(()),
-                AgentKind::Tools => Err(ConfigError::Invalid(format!(
-                    "both {key}.kind and {key}.path say what makes a sample\nhint: leave {key}.kind out; an agent calls the tools itself"
-                ))),
+                AgentKind::Tools => wrong(
+                    ".kind",
+                    format!(
+                        "both {key}.kind and {key}.path say what makes a sample\nhint: leave {key}.kind out; an agent calls the tools itself"
+                    ),
+                ),
             };
         }
         let default = Self::default();
         if (&self.params, &self.limits, &self.grant) != (&default.params, &default.limits, &default.grant) {
-            return Err(ConfigError::Invalid(format!(
-                "{key}.params, {key}.limits and {key}.grant are for an agent's component, and there is none\nhint: name it with {key}.path"
-            )));
+            return wrong(
+                "",
+                format!(
+                    "{key}.params, {key}.limits and {key}.grant are for an agent's component, and there is none\nhint: name it with {key}.path"
+                ),
+            );
         }
         let may_call = tools.iter().any(|tool| self.may_call(&tool.name));
         match self.kind {
-            AgentKind::Single if may_call || (self.name.is_none() && !tools.is_empty()) => Err(ConfigError::Invalid(
+            AgentKind::Single if may_call || (self.name.is_none() && !tools.is_empty()) => wrong(
+                ".kind",
                 format!("there are [[tool]] tables, and {key}.kind is \"single\"\nhint: set {key}.kind = \"tools\""),
-            )),
-            AgentKind::Tools if tools.is_empty() => Err(ConfigError::Invalid(format!(
-                "{key}.kind is \"tools\", and there is no [[tool]] table\nhint: add one, such as [[tool]] with name = \"calculator\" and path = \"target/plugins/calculator.wasm\""
-            ))),
-            AgentKind::Tools if !may_call => Err(ConfigError::Invalid(format!(
-                "{key}.kind is \"tools\", and {key}.tools is empty\nhint: name a tool, or set {key}.kind = \"single\""
-            ))),
+            ),
+            AgentKind::Tools if tools.is_empty() => wrong(
+                ".kind",
+                format!(
+                    "{key}.kind is \"tools\", and there is no [[tool]] table\nhint: add one, such as [[tool]] with name = \"calculator\" and path = \"target/plugins/calculator.wasm\""
+                ),
+            ),
+            AgentKind::Tools if !may_call => wrong(
+                ".kind",
+                format!(
+                    "{key}.kind is \"tools\", and {key}.tools is empty\nhint: name a tool, or set {key}.kind = \"single\""
+                ),
+            ),
             _ => Ok(()),
         }
     }
@@ -255,24 +271,23 @@ pub struct ToolTable {
 impl ToolTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         check_word("tool.name", &self.name)?;
-        let wrong = |what: String| Err(ConfigError::Invalid(format!("tool `{}`: {what}", self.name)));
-        if let Err(error) = self.grant.check() {
-            return wrong(error.to_string());
-        }
-        self.limits.validate(&format!("tool.{}.limits", self.name))?;
+        let (table, shown) = (format!("tool.{}", self.name), format!("tool `{}`", self.name));
+        let wrong = |what: &str| Err(ConfigError::about(&table, &shown, what));
+        self.grant.check().map_err(|error| ConfigError::about(&format!("{table}.grant"), &shown, error))?;
+        self.limits.validate(&format!("{table}.limits"))?;
         match (&self.path, &self.mcp) {
             (Some(_), None) if self.limit.is_some() => wrong(
-                "limit is for an MCP server\nhint: the requests of a component are limited beside its grant: grant = { http = […], limit = \"NAME\" }".into(),
+                "limit is for an MCP server\nhint: the requests of a component are limited beside its grant: grant = { http = […], limit = \"NAME\" }",
             ),
             (Some(_), None) if self.retries.is_some() => wrong(
-                "retries is for an MCP server\nhint: schedule.retries draws a sample again whose tool is unavailable".into(),
+                "retries is for an MCP server\nhint: schedule.retries draws a sample again whose tool is unavailable",
             ),
             (Some(_), None) if self.api_key_env.is_none() => Ok(()),
-            (Some(_), None) => wrong("api_key_env is for an MCP server at a URL".into()),
-            (None, Some(source)) => self.check_mcp(source).or_else(|what| wrong(what.into())),
-            (Some(_), Some(_)) => wrong("both path and mcp say what it is\nhint: leave one of them out".into()),
+            (Some(_), None) => wrong("api_key_env is for an MCP server at a URL"),
+            (None, Some(source)) => self.check_mcp(source).or_else(wrong),
+            (Some(_), Some(_)) => wrong("both path and mcp say what it is\nhint: leave one of them out"),
             (None, None) => {
-                wrong("it has neither path nor mcp\nhint: name a component with path, or an MCP server with mcp".into())
+                wrong("it has neither path nor mcp\nhint: name a component with path, or an MCP server with mcp")
             }
         }
     }

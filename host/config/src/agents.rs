@@ -101,16 +101,20 @@ impl AgentTables {
         check_distinct("agent", self.iter().filter_map(|table| table.name.as_deref()))?;
         let mut seen = BTreeSet::new();
         if let Some(source) = self.iter().flat_map(|table| &table.data_sources).find(|source| !seen.insert(*source)) {
-            return Err(ConfigError::Invalid(format!(
-                "two [[agent]] tables have the data source `{source}`\nhint: leave it out in one of them"
-            )));
+            return Err(ConfigError::invalid(
+                "agent",
+                format!("two [[agent]] tables have the data source `{source}`\nhint: leave it out in one of them"),
+            ));
         }
         let may_call = |tool: &ToolTable| self.iter().any(|table| table.may_call(&tool.name));
         match tools.iter().find(|tool| !may_call(tool)) {
-            Some(tool) => Err(ConfigError::Invalid(format!(
-                "no [[agent]] may call the tool `{}`\nhint: add it to the tools of one, or leave the [[tool]] out",
-                tool.name
-            ))),
+            Some(tool) => Err(ConfigError::invalid(
+                format!("tool.{}", tool.name),
+                format!(
+                    "no [[agent]] may call the tool `{}`\nhint: add it to the tools of one, or leave the [[tool]] out",
+                    tool.name
+                ),
+            )),
             None => Ok(()),
         }
     }

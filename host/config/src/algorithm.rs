@@ -34,7 +34,7 @@ fn is_whole(share: &f64) -> bool {
 impl ReferenceTable {
     /// Refuses values out of range and keys that do not fit together, naming the key.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let wrong = |what: &str| Err(ConfigError::Invalid(format!("train.reference: {what}")));
+        let wrong = |what: &str| Err(ConfigError::about("train.reference", "train.reference", what));
         if !(self.mixup > 0.0 && self.mixup <= 1.0) {
             return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", self.mixup));
         }
@@ -60,7 +60,7 @@ impl ReferenceTable {
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
             let found = gavel_hub::model(path);
-            *path = found.map_err(|error| ConfigError::Invalid(format!("train.reference.path: {error}")))?.into_owned();
+            *path = found.map_err(|error| ConfigError::of("train.reference.path", error))?.into_owned();
         }
         Ok(())
     }

@@ -26,8 +26,9 @@ impl BudgetTable {
             Some(money) if !(money.is_finite() && money > 0.0) => {
                 Err(ConfigError::value("budget.money", "a number above 0", money))
             }
-            Some(_) if !has_prices => Err(ConfigError::Invalid(
-                "budget.money is set, and no endpoint has a price\nhint: set price = { prompt = …, completion = … } in [chat.NAME], for a million tokens".into(),
+            Some(_) if !has_prices => Err(ConfigError::invalid(
+                "budget.money",
+                "budget.money is set, and no endpoint has a price\nhint: set price = { prompt = …, completion = … } in [chat.NAME], for a million tokens",
             )),
             _ => Ok(()),
         }

@@ -27,8 +27,9 @@ pub(super) fn check_distinct<'a>(what: &str, names: impl IntoIterator<Item = &'a
     let mut seen = BTreeSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {
         None => Ok(()),
-        Some(name) => Err(ConfigError::Invalid(format!(
-            "two {what}s are named `{name}`\nhint: give each [[{what}]] another name"
-        ))),
+        Some(name) => Err(ConfigError::invalid(
+            format!("{what}.{name}"),
+            format!("two {what}s are named `{name}`\nhint: give each [[{what}]] another name"),
+        )),
     }
 }

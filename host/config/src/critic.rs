@@ -173,7 +173,7 @@ impl CriticTable {
     /// Refuses values out of range, naming the key; `policy` is `[train.optimizer]`.
     pub(super) fn validate(&self, steps: u64, policy: &OptimizerConfig) -> Result<(), ConfigError> {
         if let Some(lora) = &self.lora {
-            lora.validate().map_err(|error| ConfigError::Invalid(format!("train.critic.lora: {error}")))?;
+            lora.validate().map_err(|error| ConfigError::about("train.critic.lora", "train.critic.lora", error))?;
         }
         self.schedule(steps)?;
         self.loss().validate().map_err(|error| error.within("train.critic"))?;
@@ -184,7 +184,7 @@ impl CriticTable {
     pub(super) fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
             let found = gavel_hub::model(path);
-            *path = found.map_err(|error| ConfigError::Invalid(format!("train.critic.path: {error}")))?.into_owned();
+            *path = found.map_err(|error| ConfigError::of("train.critic.path", error))?.into_owned();
         }
         Ok(())
     }

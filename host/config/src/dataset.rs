@@ -113,9 +113,11 @@ impl fmt::Display for Dataset {
 }
 
 impl Dataset {
-    pub(super) fn validate(&self, key: &str) -> Result<(), ConfigError> {
+    pub(super) fn validate(&self, key: &str, table: &str) -> Result<(), ConfigError> {
         match self.taskset() {
-            Some(Taskset { rows: Some(0), .. }) => Err(ConfigError::value(&format!("{key}: rows"), "more than 0", 0)),
+            Some(Taskset { rows: Some(0), .. }) => {
+                Err(ConfigError::invalid(format!("{table}.path"), format!("{key}: rows must be more than 0, not 0")))
+            }
             _ => Ok(()),
         }
     }

@@ -48,15 +48,18 @@ impl DatasetTable {
         (*self == Self::from(self.path.clone())).then_some(&self.path)
     }
 
-    fn validate(&self, key: &str) -> Result<(), ConfigError> {
+    /// Refuses values out of range; `table` is the place of the dataset in `key`.
+    fn validate(&self, key: &str, table: &str) -> Result<(), ConfigError> {
         if self.weight.is_some_and(|weight| !(weight.is_finite() && weight > 0.0)) {
             let found = self.weight.unwrap_or_default();
-            return Err(ConfigError::value(&format!("{key}: weight"), "a number above 0", found));
+            let what = format!("{key}: weight must be a number above 0, not {found}");
+            return Err(ConfigError::invalid(format!("{table}.weight"), what));
         }
         if self.data_source.as_deref() == Some("") {
-            return Err(ConfigError::value(&format!("{key}: data_source"), "a name", "\"\""));
+            let what = format!("{key}: data_source must be a name, not \"\"");
+            return Err(ConfigError::invalid(format!("{table}.data_source"), what));
         }
-        self.path.validate(key)
+        self.path.validate(key, table)
     }
 }
 
@@ -64,24 +67,31 @@ impl Datasets {
     /// Refuses datasets that cannot be drawn from, for `data.train`.
     pub(super) fn validate(&self, key: &str) -> Result<(), ConfigError> {
         if self.0.is_empty() {
-            return Err(ConfigError::Invalid(format!("{key} names no dataset")));
+            return Err(ConfigError::invalid(key, format!("{key} names no dataset")));
         }
         let weighted = self.0.iter().filter(|dataset| dataset.weight.is_some()).count();
         if weighted != 0 && weighted != self.0.len() {
-            return Err(ConfigError::Invalid(format!(
-                "{key}: {weighted} of {} datasets have a weight\nhint: give every dataset a weight, its share of the draws, or none; without weights, all of them are drawn from as one dataset",
+            let what = format!(
+                "{weighted} of {} datasets have a weight\nhint: give every dataset a weight, its share of the draws, or none; without weights, all of them are drawn from as one dataset",
                 self.0.len()
-            )));
+            );
+            return Err(ConfigError::of(key, what));
         }
-        self.0.iter().try_for_each(|dataset| dataset.validate(key))
+        match self.0.as_slice() {
+            [dataset] => dataset.validate(key, key),
+            list => {
+                list.iter().enumerate().try_for_each(|(at, dataset)| dataset.validate(key, &format!("{key}[{at}]")))
+            }
+        }
     }
 
     /// The same for `data.validation`, which needs no weights: every row is used.
     pub(super) fn validate_without_weights(&self, key: &str) -> Result<(), ConfigError> {
         match self.0.iter().any(|dataset| dataset.weight.is_some()) {
-            true => Err(ConfigError::Invalid(format!(
-                "{key}: a weight is for data.train; in validation every row is answered\nhint: leave it out"
-            ))),
+            true => Err(ConfigError::of(
+                key,
+                "a weight is for data.train; in validation every row is answered\nhint: leave it out",
+            )),
             false => self.validate(key),
         }
     }

@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration.
 
+use crate::place::Place;
 use gavel_hub::HubError;
 use gavel_plugin::ZeroLimit;
 use gavel_runs::ConfigFileError;
@@ -29,9 +30,16 @@ pub enum ConfigError {
     /// A model or a dataset of the hub cannot be found or downloaded.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// A value out of range.
-    #[error("{0}")]
-    Invalid(String),
+    /// A value out of range, or keys that do not fit together.
+    #[error("{}{what}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
+    Invalid {
+        /// The key, with its tables; nothing where no single key is at fault.
+        key: String,
+        /// The message, which names the key.
+        what: String,
+        /// Where the key is written, once it is known.
+        place: Option<Place>,
+    },
 }
 
 fn at_line(line: Option<usize>) -> String {
@@ -39,19 +47,60 @@ fn at_line(line: Option<usize>) -> String {
 }
 
 impl ConfigError {
-    pub(super) fn value(field: &str, must: &str, found: impl Display) -> Self {
-        Self::Invalid(format!("{field} must be {must}, not {found}"))
+    /// What is wrong with `key`, in a message that names it.
+    pub(super) fn invalid(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Invalid { key: key.into(), what: what.into(), place: None }
     }
+
+    /// A value that is not allowed.
+    pub(super) fn value(key: &str, must: &str, found: impl Display) -> Self {
+        Self::invalid(key, format!("{key} must be {must}, not {found}"))
+    }
+
+    /// What is wrong with `key`.
+    pub fn of(key: &str, what: impl Display) -> Self {
+        Self::invalid(key, format!("{key}: {what}"))
+    }
+
+    /// What is wrong with a key of `table`, which `what` begins with.
+    pub(super) fn in_table(table: &str, what: &str) -> Self {
+        Self::invalid(key_in(table, what), format!("{table}.{what}"))
+    }
+
+    /// What is wrong with `table`, or with a key of it that `what` names first; messages call the table `shown`.
+    pub(super) fn about(table: &str, shown: &str, what: impl Display) -> Self {
+        let what = what.to_string();
+        Self::invalid(key_in(table, &what), format!("{shown}: {what}"))
+    }
+
+    /// The same error with the place of its key.
+    pub(super) fn placed(self, place_of: impl FnOnce(&str) -> Option<Place>) -> Self {
+        match self {
+            Self::Invalid { key, what, place: None } => Self::Invalid { place: place_of(&key), key, what },
+            other => other,
+        }
+    }
+}
+
+/// The key of `table` that `what` begins with, or names between backquotes. If it is not a key, the search for its place
+/// finds the table.
+fn key_in(table: &str, what: &str) -> String {
+    let line = what.lines().next().unwrap_or_default();
+    let is_of_key = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let (word, rest) = line.split_at(line.find(|c| !is_of_key(c)).unwrap_or(line.len()));
+    let quoted = line.split('`').nth(1).filter(|name| name.chars().all(is_of_key));
+    let name = quoted.filter(|_| !rest.starts_with(':')).unwrap_or(word);
+    format!("{table}.{name}")
 }
 
 impl From<ZeroLimit> for ConfigError {
     fn from(error: ZeroLimit) -> Self {
-        Self::Invalid(error.to_string())
+        Self::invalid(error.key.clone(), error.to_string())
     }
 }
 
 impl From<gavel_train::ConfigError> for ConfigError {
     fn from(error: gavel_train::ConfigError) -> Self {
-        Self::Invalid(error.to_string())
+        Self::invalid(error.field.clone(), error.to_string())
     }
 }

@@ -83,9 +83,13 @@ macro_rules! train_table {
             fn validate_learning(&self) -> Result<(), ConfigError> {
                 at_least_one(concat!("train.", stringify!($rows_per_step)), self.$rows_per_step)?;
                 match (self.steps, self.epochs) {
-                    (None, None) => Err(ConfigError::Invalid("train.steps is missing\nhint: or set train.epochs".into())),
-                    (Some(_), Some(_)) => Err(ConfigError::Invalid(
-                        "train.steps and train.epochs are two lengths of one run\nhint: leave one of them out".into(),
+                    (None, None) => Err(ConfigError::invalid(
+                        "train.steps",
+                        "train.steps is missing\nhint: or set train.epochs",
+                    )),
+                    (Some(_), Some(_)) => Err(ConfigError::invalid(
+                        "train.epochs",
+                        "train.steps and train.epochs are two lengths of one run\nhint: leave one of them out",
                     )),
                     (None, Some(0)) => Err(ConfigError::value("train.epochs", "at least 1", 0)),
                     // How many steps they are depends on the data.

@@ -1,6 +1,7 @@
 //! Reading a configuration: the file and what it includes, then what `--set` changes.
 
 use crate::error::ConfigError;
+use crate::place::Place;
 use crate::run_config::Config;
 use crate::set::set;
 use crate::tables::RolloutTable;
@@ -61,8 +62,8 @@ pub fn load<T: TrainTable + DeserializeOwned>(path: &Path, settings: &[String]) 
     })?;
     config.set_keys = settings.iter().filter_map(|setting| Some(setting.split_once('=')?.0.to_owned())).collect();
     config.complete();
-    config.validate()?;
-    config.find_on_hub()?;
+    let checked = config.validate().and_then(|()| config.find_on_hub());
+    checked.map_err(|error| error.placed(|key| Place::of(key, &file, settings)))?;
     Ok(config)
 }
 

@@ -90,18 +90,21 @@ impl<T> Config<T> {
             .try_into::<RolloutTable>()
             .is_ok_and(|unused| self.rollout == unused);
         let unused = [
-            ("[rollout]", !is_unused),
-            ("[[reward]]", !self.reward.is_empty()),
-            ("[agent]", !self.agent.are_default()),
-            ("[[tool]]", !self.tool.is_empty()),
-            ("[schedule]", self.schedule != ScheduleTable::default()),
-            ("data.accuracy", self.data.accuracy.is_some()),
-            ("data.validation_samples", self.data.validation_samples != 1),
+            ("rollout", "[rollout]", !is_unused),
+            ("reward", "[[reward]]", !self.reward.is_empty()),
+            ("agent", "[agent]", !self.agent.are_default()),
+            ("tool", "[[tool]]", !self.tool.is_empty()),
+            ("schedule", "[schedule]", self.schedule != ScheduleTable::default()),
+            ("data.accuracy", "data.accuracy", self.data.accuracy.is_some()),
+            ("data.validation_samples", "data.validation_samples", self.data.validation_samples != 1),
         ];
-        match unused.into_iter().find(|(_, is_set)| *is_set) {
-            Some((name, _)) => Err(ConfigError::Invalid(format!(
-                "{name} is not used by `{command}`: its model answers no prompts, and held-out pairs validate it\nhint: leave it out"
-            ))),
+        match unused.into_iter().find(|(.., is_set)| *is_set) {
+            Some((key, name, _)) => Err(ConfigError::invalid(
+                key,
+                format!(
+                    "{name} is not used by `{command}`: its model answers no prompts, and held-out pairs validate it\nhint: leave it out"
+                ),
+            )),
             None => Ok(()),
         }
     }

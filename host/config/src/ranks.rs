@@ -43,9 +43,9 @@ impl RanksTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let Some(most) = self.groups_at_once else { return Ok(()) };
         if self.share == Share::Static {
-            return Err(ConfigError::Invalid(
-                "ranks.groups_at_once needs ranks.share = \"load\": with static shares, each rank starts its groups at once"
-                    .into(),
+            return Err(ConfigError::invalid(
+                "ranks.groups_at_once",
+                "ranks.groups_at_once needs ranks.share = \"load\": with static shares, each rank starts its groups at once",
             ));
         }
         at_least_one("ranks.groups_at_once", most)

@@ -127,7 +127,8 @@ impl RewardTable {
         if self.name.is_empty() || self.name.contains(path_like) {
             return Err(ConfigError::value("reward.name", "a word without `/` (it names metrics)", &self.name));
         }
-        let key = |name: &str| format!("reward.{}.{name}", self.name);
+        let (table, shown) = (format!("reward.{}", self.name), format!("reward `{}`", self.name));
+        let key = |name: &str| format!("{table}.{name}");
         if !self.weight.is_finite() {
             return Err(ConfigError::value(&key("weight"), "a finite number", self.weight));
         }
@@ -139,8 +140,8 @@ impl RewardTable {
         }
         self.check_reward_model()
             .and_then(|()| self.check_service())
-            .map_err(|what| ConfigError::Invalid(format!("reward `{}`: {what}", self.name)))?;
-        self.grant.check().map_err(|error| ConfigError::Invalid(format!("reward `{}`: {error}", self.name)))?;
+            .map_err(|what| ConfigError::about(&table, &shown, what))?;
+        self.grant.check().map_err(|error| ConfigError::about(&key("grant"), &shown, error))?;
         Ok(self.limits.validate(&key("limits"))?)
     }
 

@@ -145,7 +145,8 @@ impl RewardModelTable {
     /// A key has a wrong value, or does not go with another.
     pub fn validate(&self, name: &str) -> Result<(), ConfigError> {
         let key = |key: &str| format!("reward_model.{name}.{key}");
-        let wrong = |what: &str| Err(ConfigError::Invalid(format!("reward_model.{name}: {what}")));
+        let table = format!("reward_model.{name}");
+        let wrong = |what: &str| Err(ConfigError::about(&table, &table, what));
         match (&self.path, &self.url) {
             (None, None) => {
                 return wrong("it has neither path nor url\nhint: name a folder with path, or a server with url");
@@ -155,7 +156,7 @@ impl RewardModelTable {
                 if let Some(of_server) = self.set_for_server() {
                     return wrong(&format!("{of_server} is for a reward model with url"));
                 }
-                self.check_ranks().map_err(|what| ConfigError::Invalid(format!("reward_model.{name}.{what}")))?;
+                self.check_ranks().map_err(|what| ConfigError::in_table(&table, &what))?;
             }
             (None, Some(_)) => {
                 let (chat_template, chat_template_kwargs) = (None, Map::new());
@@ -168,16 +169,16 @@ impl RewardModelTable {
                 let checked = self.endpoint().map_or(Ok(()), |endpoint| {
                     endpoint.check(self.chat_template.is_some(), &self.chat_template_kwargs)
                 });
-                return checked.map_err(|what| ConfigError::Invalid(format!("reward_model.{name}.{what}")));
+                return checked.map_err(|what| ConfigError::in_table(&table, &what));
             }
         }
         check_template_kwargs(&self.chat_template_kwargs)
-            .map_err(|what| ConfigError::Invalid(format!("{}: {what}", key("chat_template_kwargs"))))?;
+            .map_err(|what| ConfigError::of(&key("chat_template_kwargs"), what))?;
         if self.max_tokens_per_batch == 0 {
             return Err(ConfigError::value(&key("max_tokens_per_batch"), "at least 1", 0));
         }
         if let Some(steps) = &self.steps {
-            steps.check().map_err(|what| ConfigError::Invalid(format!("{}.{what}", key("steps"))))?;
+            steps.check().map_err(|what| ConfigError::in_table(&key("steps"), &what))?;
         }
         match &self.yes_no {
             Some([yes, no]) if yes == no || yes.is_empty() || no.is_empty() => Err(ConfigError::value(
@@ -258,7 +259,7 @@ impl RewardModelTable {
     pub fn find_on_hub(&mut self, name: &str) -> Result<(), ConfigError> {
         let Some(path) = &self.path else { return Ok(()) };
         let found = gavel_hub::model(path);
-        let found = found.map_err(|error| ConfigError::Invalid(format!("reward_model.{name}.path: {error}")))?;
+        let found = found.map_err(|error| ConfigError::of(&format!("reward_model.{name}.path"), error))?;
         self.path = Some(found.into_owned());
         Ok(())
     }

@@ -136,7 +136,7 @@ impl<T: Serialize> Config<T> {
     /// The configuration with every default, as TOML.
     pub fn resolved(&self) -> Result<String, ConfigError> {
         toml::to_string(self)
-            .map_err(|error| ConfigError::Invalid(format!("cannot write the configuration as TOML: {error}")))
+            .map_err(|error| ConfigError::invalid("", format!("cannot write the configuration as TOML: {error}")))
     }
 }
 
@@ -180,8 +180,9 @@ impl<T: TrainTable> Config<T> {
             self.model.validate()?;
         }
         if T::LEARNS && self.model.dtype == Dtype::Float16 {
-            return Err(ConfigError::Invalid(
-                "model.dtype = \"float16\" is for `gavel eval` only: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"".into(),
+            return Err(ConfigError::invalid(
+                "model.dtype",
+                "model.dtype = \"float16\" is for `gavel eval` only: small gradients are 0 in it\nhint: train in \"bfloat16\" or \"float32\"",
             ));
         }
         if let Some(command) = T::WITHOUT_ANSWERS {
@@ -189,9 +190,12 @@ impl<T: TrainTable> Config<T> {
         }
         if let Some(name) = self.train.reference().and_then(|reference| reference.chat.as_ref()) {
             if !self.chat.contains_key(name) {
-                return Err(ConfigError::Invalid(format!(
-                    "train.reference.chat: there is no [chat.{name}]\nhint: add that table, with the address and the model"
-                )));
+                return Err(ConfigError::invalid(
+                    "train.reference.chat",
+                    format!(
+                        "train.reference.chat: there is no [chat.{name}]\nhint: add that table, with the address and the model"
+                    ),
+                ));
             }
             if self.rollout.temperature != 1.0 {
                 return Err(ConfigError::value(
@@ -206,8 +210,9 @@ impl<T: TrainTable> Config<T> {
             && critic.path.is_none()
             && self.model.path.is_none()
         {
-            return Err(ConfigError::Invalid(
-                "[train.critic.lora] needs `train.critic.path` or `model.path`: an adapter is for a checkpoint".into(),
+            return Err(ConfigError::invalid(
+                "train.critic.lora",
+                "[train.critic.lora] needs `train.critic.path` or `model.path`: an adapter is for a checkpoint",
             ));
         }
         self.data.validate(T::LEARNS)?;
@@ -220,7 +225,7 @@ impl<T: TrainTable> Config<T> {
         self.tool.iter().try_for_each(ToolTable::validate)?;
         self.limits.validate("limits")?;
         for (name, endpoint) in &self.chat {
-            endpoint.check().map_err(|what| ConfigError::Invalid(format!("chat.{name}.{what}")))?;
+            endpoint.check().map_err(|what| ConfigError::in_table(&format!("chat.{name}"), &what))?;
         }
         self.check_limiters()?;
         self.budget.validate(self.chat.values().any(|endpoint| endpoint.price.is_some()))?;
@@ -242,13 +247,14 @@ impl<T: TrainTable> Config<T> {
         self.ranks.validate()?;
         if T::LEARNS && !T::DRAWS {
             let written = [
-                ("[schedule] is", self.schedule != ScheduleTable::default()),
-                ("ranks.share and ranks.groups_at_once are", self.ranks.is_about_groups()),
+                ("schedule", "[schedule] is", self.schedule != ScheduleTable::default()),
+                ("ranks", "ranks.share and ranks.groups_at_once are", self.ranks.is_about_groups()),
             ];
-            if let Some((what, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
-                return Err(ConfigError::Invalid(format!(
-                    "{what} for `gavel train`: other commands draw nothing to learn from"
-                )));
+            if let Some((key, what, _)) = written.into_iter().find(|(.., is_written)| *is_written) {
+                return Err(ConfigError::invalid(
+                    key,
+                    format!("{what} for `gavel train`: other commands draw nothing to learn from"),
+                ));
             }
         }
         self.train.validate()?;
@@ -260,7 +266,7 @@ impl<T: TrainTable> Config<T> {
     /// Refuses limiters with values out of range, and names of limiters that do not exist.
     fn check_limiters(&self) -> Result<(), ConfigError> {
         for (name, table) in &self.limiter {
-            table.check().map_err(|what| ConfigError::Invalid(format!("limiter.{name}.{what}")))?;
+            table.check().map_err(|what| ConfigError::in_table(&format!("limiter.{name}"), &what))?;
         }
         let of_grant = |whose: String, grant: &Grants| (format!("{whose}.grant.limit"), grant.limit.clone());
         let chat = self.chat.iter().map(|(name, table)| (format!("chat.{name}.limit"), table.limit.clone()));
@@ -275,9 +281,10 @@ impl<T: TrainTable> Config<T> {
         let agents = self.agent.iter().map(|agent| of_grant(agent.key(), &agent.grant));
         for (key, limit) in chat.chain(rewards).chain(tools).chain(agents) {
             if let Some(name) = limit.filter(|name| !self.limiter.contains_key(name)) {
-                return Err(ConfigError::Invalid(format!(
+                let what = format!(
                     "{key}: there is no limiter `{name}`\nhint: add [limiter.{name}], such as requests_per_second = 10"
-                )));
+                );
+                return Err(ConfigError::invalid(key, what));
             }
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! `[schedule]`: when an update starts, and how old its data may be.
 
-use crate::checks::at_least_one;
 use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -47,10 +46,16 @@ impl ScheduleTable {
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         if self.recompute_cache && !self.partial_rollout {
-            return Err(ConfigError::Invalid(
-                "schedule.recompute_cache needs schedule.partial_rollout = true: otherwise no response continues under new weights".into(),
+            return Err(ConfigError::invalid(
+                "schedule.recompute_cache",
+                "schedule.recompute_cache needs schedule.partial_rollout = true: otherwise no response continues under new weights",
             ));
         }
-        at_least_one("schedule.watchdog, in seconds,", self.watchdog.as_secs() as usize)
+        match self.watchdog {
+            time if time < Duration::from_secs(1) => {
+                Err(ConfigError::value("schedule.watchdog", "at least 1s", format!("{time:?}")))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -57,21 +57,22 @@ impl ModelTable {
     /// The first of them.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_template_kwargs(&self.chat_template_kwargs)
-            .map_err(|what| ConfigError::Invalid(format!("model.chat_template_kwargs: {what}")))?;
+            .map_err(|what| ConfigError::of("model.chat_template_kwargs", what))?;
         if let Some(lora) = &self.lora {
-            lora.validate().map_err(|error| ConfigError::Invalid(format!("model.lora: {error}")))?;
+            lora.validate().map_err(|error| ConfigError::about("model.lora", "model.lora", error))?;
             if self.path.is_none() {
-                return Err(ConfigError::Invalid(
-                    "[model.lora] needs `model.path`: an adapter is for a checkpoint".into(),
+                return Err(ConfigError::invalid(
+                    "model.lora",
+                    "[model.lora] needs `model.path`: an adapter is for a checkpoint",
                 ));
             }
         }
         match (&self.path, &self.init) {
             (Some(_), None) => Ok(()),
             (None, Some(sizes)) => {
-                sizes.validate().map_err(|error| ConfigError::Invalid(format!("model.init: {error}")))
+                sizes.validate().map_err(|error| ConfigError::about("model.init", "model.init", error))
             }
-            _ => Err(ConfigError::Invalid("[model] needs either `path` (a checkpoint) or `init` (sizes)".into())),
+            _ => Err(ConfigError::invalid("model", "[model] needs either `path` (a checkpoint) or `init` (sizes)")),
         }
     }
 
@@ -79,7 +80,7 @@ impl ModelTable {
     pub fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         if let Some(path) = &mut self.path {
             let found = gavel_hub::model(path);
-            *path = found.map_err(|error| ConfigError::Invalid(format!("model.path: {error}")))?.into_owned();
+            *path = found.map_err(|error| ConfigError::of("model.path", error))?.into_owned();
         }
         Ok(())
     }
@@ -224,7 +225,7 @@ impl RolloutTable {
         if let Some(token) = self.logit_bias.keys().find(|token| token.parse::<u32>().is_err()) {
             return Err(ConfigError::value("rollout.logit_bias", "keyed by token ids", format!("{token:?}")));
         }
-        self.sampling(Vec::new()).validate().map_err(|error| ConfigError::Invalid(format!("rollout: {error}")))
+        self.sampling(Vec::new()).validate().map_err(|error| ConfigError::about("rollout", "rollout", error))
     }
 
     /// Checks the tokens that it names against the size of the vocabulary.
@@ -265,7 +266,7 @@ impl RolloutTable {
     /// Refuses a temperature out of range.
     pub fn check_temperature(&self, temperature: f32) -> Result<(), ConfigError> {
         let sampling = Sampling { temperature, ..self.sampling(Vec::new()) };
-        sampling.validate().map_err(|error| ConfigError::Invalid(error.to_string()))
+        sampling.validate().map_err(|error| ConfigError::invalid("rollout.temperature", error.to_string()))
     }
 }
 

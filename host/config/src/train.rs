@@ -191,14 +191,15 @@ impl RlTable {
     /// Refuses keys that do not fit distillation.
     fn validate_distillation(&self) -> Result<(), ConfigError> {
         if !self.reference.as_ref().is_some_and(ReferenceTable::is_other) {
-            return Err(ConfigError::Invalid(
-                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder, or train.reference.chat to a server"
-                    .into(),
+            return Err(ConfigError::invalid(
+                "train.algorithm",
+                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder, or train.reference.chat to a server",
             ));
         }
         match self.filter_groups {
-            Some(_) => Err(ConfigError::Invalid(
-                "train.filter_groups drops groups by their rewards, and distillation does not learn from rewards\nhint: leave it out".into(),
+            Some(_) => Err(ConfigError::invalid(
+                "train.filter_groups",
+                "train.filter_groups drops groups by their rewards, and distillation does not learn from rewards\nhint: leave it out",
             )),
             None => Ok(()),
         }
@@ -303,8 +304,9 @@ impl TrainTable for RlTable {
                 critic.validate(self.steps(usize::MAX), &self.optimizer)?
             }
             Some(_) => {
-                return Err(ConfigError::Invalid(
-                    "train.critic: only train.algorithm = \"gae\" has a critic\nhint: set that, or leave [train.critic] out".into(),
+                return Err(ConfigError::of(
+                    "train.critic",
+                    "only train.algorithm = \"gae\" has a critic\nhint: set that, or leave [train.critic] out",
                 ));
             }
             None => {}
@@ -313,13 +315,15 @@ impl TrainTable for RlTable {
         if let Some(reference) = &self.reference {
             reference.validate()?;
             if reference.chat.is_some() && self.loss.kl.is_some() {
-                return Err(ConfigError::Invalid(
-                    "train.reference.chat: train.loss.kl needs the reference in each update, and a server is asked before them\nhint: use train.kl_reward".into(),
+                return Err(ConfigError::of(
+                    "train.reference.chat",
+                    "train.loss.kl needs the reference in each update, and a server is asked before them\nhint: use train.kl_reward",
                 ));
             }
             if !self.measures_distance() {
-                return Err(ConfigError::Invalid(
-                    "train.reference: nothing measures the distance from it\nhint: set train.loss.kl or train.kl_reward, or leave it out".into(),
+                return Err(ConfigError::of(
+                    "train.reference",
+                    "nothing measures the distance from it\nhint: set train.loss.kl or train.kl_reward, or leave it out",
                 ));
             }
         }
@@ -344,12 +348,13 @@ impl TrainTable for RlTable {
                     return Err(ConfigError::value(&key, &must, score));
                 }
                 _ if *kind == OutcomeKind::Scored => {
-                    return Err(ConfigError::Invalid(format!("{key}: a scored sample keeps its score")));
+                    return Err(ConfigError::of(&key, "a scored sample keeps its score"));
                 }
                 OnOutcome::LowestIfCaused if !matches!(kind, OutcomeKind::OutOfBudget | OutcomeKind::Abstained) => {
-                    return Err(ConfigError::Invalid(format!(
-                        "{key}: \"lowest-if-caused\" is for out-of-budget and abstained only: an honest answer may meet a fault"
-                    )));
+                    return Err(ConfigError::of(
+                        &key,
+                        "\"lowest-if-caused\" is for out-of-budget and abstained only: an honest answer may meet a fault",
+                    ));
                 }
                 OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}
             }

@@ -11,7 +11,7 @@ pub(super) fn drawing_ranks(
     tables: &BTreeMap<String, RewardModelTable>,
     size: usize,
 ) -> Result<Vec<usize>, ConfigError> {
-    let wrong = |name: &str, what: String| Err(ConfigError::Invalid(format!("reward_model.{name}.ranks: {what}")));
+    let wrong = |name: &str, what: String| Err(ConfigError::of(&format!("reward_model.{name}.ranks"), what));
     let placed = || tables.iter().filter(|(_, table)| !table.ranks.is_empty());
     if let Some((name, table)) = placed().next()
         && size == 1

@@ -38,8 +38,11 @@ pub struct LimitsTable {
 
 /// A limit that would end every call.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} must be more than 0, not 0")]
-pub struct ZeroLimit(String);
+#[error("{key} must be more than 0, not 0")]
+pub struct ZeroLimit {
+    /// The limit, with its tables.
+    pub key: String,
+}
 
 impl LimitsTable {
     /// Checks the values; `table` names the table in the error.
@@ -56,7 +59,7 @@ impl LimitsTable {
             ("handles", self.handles == Some(0)),
         ];
         match zeros.into_iter().find(|(_, zero)| *zero) {
-            Some((key, _)) => Err(ZeroLimit(format!("{table}.{key}"))),
+            Some((key, _)) => Err(ZeroLimit { key: format!("{table}.{key}") }),
             None => Ok(()),
         }
     }
