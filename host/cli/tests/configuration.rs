@@ -150,7 +150,11 @@ fn mistakes_name_the_file_in_which_they_stand() {
             "[[reward]]\nname = \"letter\"\nweight = \"1\"",
             "error: more.toml, line 3: reward.letter.weight: invalid",
         ),
-        (base.clone(), "[[reward]]\nname = \"new\"", "error: reward `new`: it has none of path, url and reward_model"),
+        (
+            base.clone(),
+            "[[reward]]\nname = \"new\"",
+            "error: more.toml, line 1: reward `new`: it has none of path, url and reward_model",
+        ),
         (
             base.clone(),
             "[model.init]\nhiden_size = 8",
@@ -166,6 +170,16 @@ fn mistakes_name_the_file_in_which_they_stand() {
             base.clone(),
             "include = \"run.toml\"",
             "error: more.toml: include: the files include each other: run.toml -> more.toml -> run.toml",
+        ),
+        (
+            base.clone(),
+            "[train.optimizer]\nkind = \"AdamW\"",
+            "error: more.toml, line 2: train.optimizer.kind: unknown variant `AdamW`, expected one of `adamw`, `adamw_8bit`, `muon`\nhint: did you mean `adamw`?\n",
+        ),
+        (
+            base.replace("learning_rate = 1e-3", "learning_rate = -1.0"),
+            "",
+            "error: train.toml, line 27: train.learning_rate must be a number above 0, not -1\n",
         ),
         (base.replace("[data]", "[date]"), "", "error: train.toml, line 11: date: unknown field `date`"),
         (String::new(), "[rollout]\nmax_tokens = 8", "error: run.toml, line 2: train: missing field `learning_rate`"),

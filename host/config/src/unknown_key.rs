@@ -1,21 +1,22 @@
-//! What to write in place of an unknown key.
+//! What to write in place of an unknown key, or of an unknown name as a value.
 
 use gavel_data::Shown;
 use toml::{Table, Value};
 
 /// Keys of other trainers. A line has who has the key, the key, and its hint.
 const FOREIGN_KEYS: &str = include_str!("foreign_keys.tsv");
-/// How similar a key must be to be suggested; clap's threshold.
+/// How similar a name must be to be suggested; clap's threshold.
 const SIMILAR: f64 = 0.7;
 /// The most hints about the keys of one table.
 const MOST_HINTS: usize = 10;
 
-/// The hint for serde's message `what` about an unknown field in `table`; empty for other messages and where nothing
-/// is known or similar. `key` is the path of the field, or of the table that has it.
+/// The hint for serde's message `what` about an unknown field in `table` or an unknown variant; empty for other messages
+/// and where nothing is known or similar. `key` is the path of the field, or of the table that has it.
 pub(super) fn hint(what: &str, key: &str, table: &Table) -> String {
-    let Some((field, known)) = what.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) else {
-        return String::new();
-    };
+    if let Some((variant, known)) = unknown("variant", what) {
+        return similar(variant, known);
+    }
+    let Some((field, known)) = unknown("field", what) else { return String::new() };
     let key = match key.rsplit('.').next() {
         Some(last) if last == field => key.to_owned(),
         Some(last) if !last.is_empty() => format!("{key}.{field}"),
@@ -25,13 +26,25 @@ pub(super) fn hint(what: &str, key: &str, table: &Table) -> String {
     if !foreign.is_empty() {
         return foreign;
     }
+    similar(field, known)
+}
+
+/// The name that serde's message `what` calls an unknown `kind`, and the text with the known names.
+fn unknown<'a>(kind: &str, what: &'a str) -> Option<(&'a str, &'a str)> {
+    what.strip_prefix("unknown ")?.strip_prefix(kind)?.strip_prefix(" `")?.split_once('`')
+}
+
+/// The hint that names the most similar name in `known`, in which names are between backquotes. The case of letters does
+/// not count.
+fn similar(name: &str, known: &str) -> String {
+    let name = name.to_lowercase();
     // Every second part of "`a`, `b`" is between the quotes.
     let known = known.split('`').skip(1).step_by(2);
     let closest = known
-        .map(|name| (strsim::jaro(field, name), name))
+        .map(|known| (strsim::jaro(&name, &known.to_lowercase()), known))
         .filter(|(similarity, _)| *similarity > SIMILAR)
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    closest.map(|(_, name)| format!("\nhint: did you mean `{name}`?")).unwrap_or_default()
+    closest.map(|(_, known)| format!("\nhint: did you mean `{known}`?")).unwrap_or_default()
 }
 
 /// The hints for the unknown `key` of `table`, or for each key below it, if they are keys of other trainers.
@@ -121,6 +134,22 @@ mod tests {
         assert_eq!(hint("unknown field `pth`, expected `path` or `init`"), "\nhint: did you mean `path`?");
         assert_eq!(hint("unknown field `x`, there are no fields"), "");
         assert_eq!(hint("missing field `steps`"), "");
+    }
+
+    #[test]
+    fn a_similar_value_is_suggested() {
+        let of = |name: &str, known: &str| {
+            hint(&format!("unknown variant `{name}`, expected {known}"), "a.b", &Table::new())
+        };
+        let kinds = "one of `adamw`, `adamw_8bit`, `muon`";
+        for (name, meant) in [("AdamW", "adamw"), ("adamw8bit", "adamw_8bit"), ("Mu0n", "muon")] {
+            assert_eq!(of(name, kinds), format!("\nhint: did you mean `{meant}`?"), "{name}");
+        }
+        assert_eq!(of("sgd", kinds), "");
+        assert_eq!(of("", kinds), "");
+        assert_eq!(of("drop", "`answer` or `end`"), "");
+        // A name that is no key of another trainer's is not taken for one.
+        assert_eq!(of("lr", "`constant` or `linear`"), "");
     }
 
     #[test]
