@@ -43,8 +43,9 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
     let taken = take_steps(&mut run, &rows, stream, &schedule, control);
     if taken.is_err() {
+        let logged = run.recorder.log_waiting();
         // Other ranks may be gone.
-        let saved = if ranks.are_several() { Ok(()) } else { run.save_if_whole(&[]) };
+        let saved = if ranks.are_several() { logged } else { logged.and_then(|()| run.save_if_whole(&[])) };
         run.recorder.report_left(saved);
     }
     let is_stopped = taken?;

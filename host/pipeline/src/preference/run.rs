@@ -160,8 +160,9 @@ impl<T: PairMethod> PairRun<'_, T> {
     /// Leaves a checkpoint of a run that stops by a failure: the model after its last step, unless an update has changed
     /// it since. With several ranks, nothing is saved: the others may be gone.
     fn leave_checkpoint(&mut self) {
+        let logged = self.recorder.log_waiting();
         let is_whole = !self.ranks.are_several() && self.trainer.steps() == self.whole;
-        let saved = if is_whole { self.save() } else { Ok(()) };
+        let saved = if is_whole { logged.and_then(|()| self.save()) } else { logged };
         self.recorder.report_left(saved);
     }
 
@@ -191,14 +192,9 @@ impl<T: PairMethod> PairRun<'_, T> {
         }
         let learning = self.config.train.learning(self.pairs.train.rows.len());
         let is_validated = step == learning.steps || step.is_multiple_of(learning.validate_every);
-        self.recorder.end_step(step, is_validated);
+        self.recorder.end_step(step, &metrics, is_validated);
         self.whole = self.trainer.steps();
-        let before = metrics.clone();
-        let validated = if is_validated { self.validate(step, &mut metrics) } else { Ok(false) };
-        if validated.is_err() {
-            self.recorder.log(step, &before)?;
-        }
-        let is_best = validated?;
+        let is_best = if is_validated { self.validate(step, &mut metrics)? } else { false };
         self.recorder.log(step, &metrics)?;
         self.recorder.end_validation();
         Ok(step == learning.steps || self.recorder.is_checkpoint_due(is_best))

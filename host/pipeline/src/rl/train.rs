@@ -163,8 +163,9 @@ impl RlRun<'_> {
     /// Leaves a checkpoint of a run that stops by a failure, unless other ranks may be elsewhere or gone. A step that did
     /// not end is taken again.
     async fn leave_checkpoint(&mut self, error: &PipelineError) {
+        let logged = self.run.recorder.log_waiting();
         if self.run.ranks.are_several() && !matches!(error, PipelineError::StoppedTogether(_)) {
-            return self.run.recorder.report_left(Ok(()));
+            return self.run.recorder.report_left(logged);
         }
         if let Some(StepGroups { step, groups }) = self.of_step.take()
             && step > self.run.recorder.whole().step
@@ -172,7 +173,7 @@ impl RlRun<'_> {
             groups.into_iter().for_each(|drawn| self.groups.put_back(drawn));
         }
         let queue = self.groups.stored_before(self.run.recorder.whole().draws).await;
-        let saved = queue.and_then(|queue| self.run.save_if_whole(&queue));
+        let saved = logged.and(queue).and_then(|queue| self.run.save_if_whole(&queue));
         self.run.recorder.report_left(saved);
     }
 

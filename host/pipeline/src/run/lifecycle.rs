@@ -190,16 +190,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
     pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
         let is_validated = self.is_validated(step);
-        self.recorder.end_step(step, is_validated);
+        self.recorder.end_step(step, &metrics, is_validated);
         self.updater.note_whole();
         let (mut accuracy, mut validation_wait, mut validation_waits, mut is_best) = (None, 0.0, Vec::new(), false);
         if is_validated {
-            let before = metrics.clone();
-            let validated = self.validate_after(step, &mut metrics).await;
-            if validated.is_err() {
-                self.recorder.log(step, &before)?;
-            }
-            (accuracy, validation_wait, validation_waits) = validated?;
+            (accuracy, validation_wait, validation_waits) = self.validate_after(step, &mut metrics).await?;
             is_best = self.note_validation(step, accuracy);
         }
         self.recorder.log(step, &metrics)?;

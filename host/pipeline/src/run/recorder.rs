@@ -28,6 +28,8 @@ pub(crate) struct Recorder {
     state: State,
     /// The state at the end of the last step, which a checkpoint keeps.
     whole: State,
+    /// The numbers of the last step while its validation is under way, which will add to them.
+    waiting: Option<Metrics>,
     /// Whether nothing of the run was recorded yet.
     is_new: bool,
     ranks: Ranks,
@@ -43,7 +45,7 @@ impl Recorder {
         ranks: Ranks,
     ) -> Self {
         let (is_new, state) = (state.is_none(), state.unwrap_or_default());
-        Self { folder, tape, table, whole: state.clone(), state, is_new, ranks }
+        Self { folder, tape, table, whole: state.clone(), state, waiting: None, is_new, ranks }
     }
 
     /// Where the run stands.
@@ -58,7 +60,14 @@ impl Recorder {
 
     /// Adds the metrics of a step, with the time.
     pub(crate) fn log(&mut self, step: u64, metrics: &Metrics) -> Result<()> {
+        self.waiting = None;
         Ok(self.folder.log(step, &metrics.stamped(SystemTime::now()))?)
+    }
+
+    /// Adds the metrics of the last step alone, if the run stops before the validation after it ends.
+    pub(crate) fn log_waiting(&mut self) -> Result<()> {
+        let step = self.state.step;
+        self.waiting.take().map_or(Ok(()), |metrics| self.log(step, &metrics))
     }
 
     /// Adds the metrics of a validation to the line of its step, which was written when the run stopped.
@@ -155,11 +164,12 @@ impl Recorder {
         }
     }
 
-    /// Notes that step `step` is done, and whether a validation follows it.
-    pub(crate) fn end_step(&mut self, step: u64, is_validated: bool) {
+    /// Notes that step `step` is done, with its metrics, and whether a validation follows it.
+    pub(crate) fn end_step(&mut self, step: u64, metrics: &Metrics, is_validated: bool) {
         self.state.step = step;
         self.state.lacks_validation = is_validated;
         self.whole = self.state.clone();
+        self.waiting = is_validated.then(|| metrics.clone());
     }
 
     /// Notes that the validation after the last step is done and logged.

@@ -2,12 +2,15 @@
 
 use super::tests::config;
 use super::*;
+use gavel_rollout::CacheDuring;
 use gavel_runs::{Checkpoints, read_metrics};
+use gavel_scoring::recording::KeptComponents;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 
 /// A judge whose score is the length of the response, until it has answered so many requests.
 #[derive(Clone)]
@@ -189,6 +192,37 @@ fn a_validation_that_was_not_finished_is_repeated() {
     assert!(weights(&resumed) == weights(&whole));
     // It is repeated once: only the validation before the first step and this step are missing.
     assert_eq!(asked(&judge), of_whole - 2 - OF_STEP);
+}
+
+#[test]
+fn the_line_of_a_step_outlives_the_validation_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().join("rows.jsonl");
+    let added = format!("[data]\nvalidation = {rows:?}\n[train]\nvalidate_every = 1");
+    let (config, ranks) = (config(folder.path(), "dropped", &added), Ranks::alone());
+    let setup = Setup::new(&config, &KeptComponents::default(), &ranks).unwrap();
+    let shape = RunShape {
+        learning: config.train.learning(8),
+        drawn: 8,
+        grouping: config.train.grouping(),
+        needs_reference: false,
+        cache: CacheDuring::Kept,
+    };
+    let mut run = Run::open(&config, setup, shape, None, &ranks).unwrap();
+    let runtime = run.rollout.scorer.sandbox().handle().clone();
+    let mut metrics = Metrics::of_step(1);
+    metrics.set("loss", 0.5);
+    runtime.block_on(async {
+        let mut validating = std::pin::pin!(run.end_step(1, metrics));
+        // A failure of a group beside it drops it.
+        assert!(validating.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    });
+    for _ in 0..2 {
+        run.recorder.log_waiting().unwrap();
+        let (steps, damaged) = read_metrics(&folder.path().join("runs/dropped")).unwrap();
+        let losses: Vec<_> = steps.iter().map(|step| (step.get("step"), step.get("loss"))).collect();
+        assert_eq!((losses, damaged), (vec![(Some(1.0), Some(0.5))], vec![]));
+    }
 }
 
 #[test]
