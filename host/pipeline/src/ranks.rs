@@ -131,12 +131,15 @@ impl Ranks {
         if !self.are_several() {
             return own;
         }
-        let why = own.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        let all = self.exchange_bytes_beside(why.into_bytes()).await?;
-        match all.iter().find(|why| !why.is_empty()) {
-            Some(why) => Err(PipelineError::StoppedTogether(String::from_utf8_lossy(why).into_owned())),
-            None => own,
+        // The text of an error may be empty.
+        let why = own.as_ref().err().map(ToString::to_string);
+        let why = serde_json::to_vec(&why).map_err(|error| unreadable(self.rank(), error))?;
+        for (rank, why) in self.exchange_bytes_beside(why).await?.iter().enumerate() {
+            if let Some(why) = serde_json::from_slice(why).map_err(|error| unreadable(rank, error))? {
+                return Err(PipelineError::StoppedTogether(why));
+            }
         }
+        own
     }
 
     /// The values of all ranks, in their order.

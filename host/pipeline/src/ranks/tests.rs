@@ -24,6 +24,9 @@ fn a_rank() {
         assert!(matches!(error, PipelineError::StoppedTogether(_)), "{error:?}");
         assert_eq!(error.to_string(), "train.reference.chat: no answer to rank 1");
         assert_eq!(ranks.or_stop_together(Ok(ranks.rank())).await.unwrap(), ranks.rank());
+        let own = if ranks.rank() == 1 { Err(PipelineError::Stopped(String::new())) } else { Ok(()) };
+        let error = ranks.or_stop_together(own).await.unwrap_err();
+        assert!(matches!(&error, PipelineError::StoppedTogether(why) if why.is_empty()), "{error:?}");
     });
 }
 
