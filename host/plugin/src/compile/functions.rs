@@ -5,12 +5,13 @@
 use crate::compile::trusted;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use wasmtime::CacheStore;
 
 /// The largest file. When it is full, it becomes the old one, and a new one begins with the functions that are used
@@ -22,6 +23,10 @@ const OLD: &str = "old";
 /// The file is rewritten only if the new code is at least one 64th of it, since a
 /// few functions differ in every component.
 const WORTH_WRITING: usize = 64;
+/// The extension of the file that is locked while the other two change.
+const LOCK: &str = "lock";
+/// How long another process may hold the lock; writing a full file takes less than a second.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The functions in a file: hash of the rest, then for each function the
 /// lengths of its key and its code, in four bytes each, and both.
@@ -64,6 +69,7 @@ impl Functions {
         if size == 0 || size < self.known.bytes.len() / WORTH_WRITING || blake3::OUT_LEN + size > self.limit {
             return Ok(());
         }
+        let _lock = lock(&self.path.with_extension(LOCK))?;
         // Another process may have added to it meanwhile.
         let mut stored = Stored::read(&self.path, self.limit);
         if stored.bytes.len() + size > self.limit {
@@ -102,6 +108,36 @@ impl Stored {
 
     fn code(&self, key: &[u8]) -> Option<&[u8]> {
         self.code.get(key).map(|range| &self.bytes[range.clone()])
+    }
+}
+
+/// Locks the file at `path` until the result is dropped or this process ends.
+fn lock(path: &Path) -> io::Result<File> {
+    let begun = Instant::now();
+    loop {
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if begun.elapsed() > LONGEST_WAIT => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{} stays locked", path.display())));
+            }
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            }
+        }
+        // The cache removes last what was used last, and may have removed this file before it was locked.
+        file.set_modified(SystemTime::now())?;
+        if fs::metadata(path).is_ok_and(|about| file.metadata().is_ok_and(|own| own.ino() == about.ino())) {
+            return Ok(file);
+        }
     }
 }
 
@@ -242,6 +278,50 @@ mod tests {
         insert(&functions, b"y", 1000);
         functions.keep().unwrap();
         assert!(!has(b"y") && has(b"u") && has(b"x"));
+    }
+
+    /// Adds each key to the file at `path`, all at once, as processes do that compile at the same time.
+    fn keep_at_once(path: &Path, limit: usize, keys: &[[u8; 2]], size: usize) {
+        let begin = &std::sync::Barrier::new(keys.len());
+        std::thread::scope(|threads| {
+            for key in keys {
+                threads.spawn(move || {
+                    let functions = Functions::open_within(path, limit);
+                    insert(&functions, key, size);
+                    begin.wait();
+                    functions.keep().unwrap();
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn writers_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys: Vec<[u8; 2]> = (0..8).map(|writer| [writer, 0]).collect();
+        for round in 0..20 {
+            let path = folder.path().join(format!("functions-{round}"));
+            keep_at_once(&path, 1 << 20, &keys, 10_000);
+            let functions = Functions::open(&path);
+            assert!(keys.iter().all(|key| functions.get(key).is_some()), "{round}");
+        }
+    }
+
+    #[test]
+    fn writers_at_once_begin_a_full_file_anew_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = [[1, 0], [2, 0], [3, 0]];
+        for round in 0..20 {
+            let path = folder.path().join(format!("functions-{round}"));
+            let open = || Functions::open_within(&path, 1000);
+            let functions = open();
+            insert(&functions, b"u", 900);
+            functions.keep().unwrap();
+            keep_at_once(&path, 1000, &keys, 100);
+            let functions = open();
+            assert!(keys.iter().all(|key| functions.get(key).is_some()), "{round}");
+            assert!(functions.get(b"u").is_some(), "{round}: the full file was lost");
+        }
     }
 
     #[test]
