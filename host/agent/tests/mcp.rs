@@ -350,6 +350,26 @@ fn an_answer_that_never_comes_costs_its_call_alone() {
 }
 
 #[test]
+fn a_message_that_is_not_json_ends_its_call_at_once() {
+    // Far longer than the test may take.
+    let spec = |way: &str| McpSpec { timeout: Duration::from_secs(3600), ..hostile(way) };
+    let damaged =
+        "error: `server`: it sent a message that is not JSON; the message begins: {\"jsonrpc\": \"2.0\", \"id\": ";
+    let found = answers(&calls(spec("damaged tools/call"), &[("add", json!({})), ("add", json!({}))]));
+    assert_eq!(found.len(), 2);
+    for (ending, text) in found {
+        assert!(ending == ToolEnding::Failed && text.starts_with(damaged), "{text}");
+    }
+    for way in ["initialize", "tools/list"] {
+        let error = refused(spec(&format!("damaged {way}")));
+        assert!(
+            error.contains("it sent a message that is not JSON; the message begins: {\"jsonrpc\""),
+            "{way}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_key_that_a_server_repeats_is_in_no_prompt_and_no_error() {
     // SAFETY: no other test reads or writes this variable.
     unsafe { std::env::set_var("GAVEL_TEST_MCP_REPEATED", "a-key-of-tests-0453\n") };

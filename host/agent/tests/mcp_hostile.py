@@ -57,7 +57,11 @@ def stdio():
         if WAY == "flood" and message.get("method") == "tools/call":
             flood()
         for each in answer(message):
-            print(json.dumps(each), flush=True)
+            text = json.dumps(each)
+            if WAY == "damaged " + message["method"]:
+                # Lines that are not meant as messages come before.
+                text = "Adding.\n[info] 2 + 3\n" + text[:-3]
+            print(text, flush=True)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

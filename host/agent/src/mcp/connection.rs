@@ -62,7 +62,17 @@ impl Connection {
                 let (process, stdout, stdin) = Process::start(command, env.values()).map_err(|source| {
                     McpError::Start { tool: tool(), program: command.first().cloned().unwrap_or_default(), source }
                 })?;
-                match client().serve_with_lifecycle((stdout, stdin), lifecycle).await {
+                let mut damaged = process.damaged();
+                let serving = client().serve_with_lifecycle((stdout, stdin), lifecycle);
+                let served = tokio::select! {
+                    biased;
+                    what = damaged.next() => {
+                        let (server, what) = (spec.source.to_string(), env.redact(what));
+                        return Err(McpError::Connect { tool: tool(), server, what });
+                    }
+                    served = serving => served,
+                };
+                match served {
                     Ok(service) => Ok(Ok(Self { service, process: Some(process) })),
                     Err(error) => revision(&error).map(Err).ok_or_else(|| failed(error, Some(&process))),
                 }
@@ -94,6 +104,20 @@ impl Connection {
     /// Whether it has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
+    }
+
+    /// The answer that `asking` waits for.
+    ///
+    /// # Errors
+    /// The server sent a damaged message meanwhile, which may have been this answer.
+    pub(super) async fn or_damaged<T>(&self, asking: impl Future<Output = T>) -> Result<T, String> {
+        let Some(process) = &self.process else { return Ok(asking.await) };
+        let mut damaged = process.damaged();
+        tokio::select! {
+            biased;
+            answer = asking => Ok(answer),
+            what = damaged.next() => Err(what),
+        }
     }
 
     /// Whether the server cannot have read a request that failed to be sent: a process reads whole lines, and a server

@@ -2,6 +2,7 @@
 
 mod answer;
 mod connection;
+mod damaged;
 mod descendants;
 mod error;
 mod link;

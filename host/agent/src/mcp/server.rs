@@ -190,7 +190,11 @@ impl McpServer {
         arguments: &JsonObject,
     ) -> Result<CallResult, Lost> {
         let request = CallToolRequestParams::new(function.to_owned()).with_arguments(arguments.clone());
-        match connection.service.call_tool(request).await {
+        let answer = match connection.or_damaged(connection.service.call_tool(request)).await {
+            Ok(answer) => answer,
+            Err(what) => return Ok(CallResult::error(ToolEnding::Failed, &format!("`{}`: {what}", self.spec.name))),
+        };
+        match answer {
             Ok(result) => Ok(match answer::text(result) {
                 (text, false) => CallResult { text, ending: ToolEnding::Answered, budget: None },
                 (text, true) => CallResult::error(ToolEnding::Failed, &text),
@@ -251,8 +255,8 @@ impl Listed {
 async fn listed(connection: &Connection) -> Result<Vec<Listed>, String> {
     let (mut functions, mut bytes, mut cursor) = (Vec::new(), 0, None);
     for _ in 0..MAX_PAGES {
-        let page = connection.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await;
-        let page = page.map_err(|error| error.to_string())?;
+        let page = connection.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor)));
+        let page = connection.or_damaged(page).await?.map_err(|error| error.to_string())?;
         if functions.len() + page.tools.len() > MAX_FUNCTIONS {
             return Err(format!("it has more than {MAX_FUNCTIONS}"));
         }

@@ -1,5 +1,6 @@
 //! A server as a child process, which speaks over stdin and stdout.
 
+use super::damaged::{Damage, Damaged};
 use super::descendants::{self, MARK, new_mark};
 use std::io;
 use std::pin::Pin;
@@ -22,6 +23,7 @@ pub(super) struct Process {
     /// What its processes carry as the variable `MARK`.
     mark: String,
     last_words: Arc<Mutex<Vec<u8>>>,
+    damaged: Damaged,
 }
 
 impl Process {
@@ -29,7 +31,7 @@ impl Process {
     pub(super) fn start(
         command: &[String],
         env: impl IntoIterator<Item = (String, String)>,
-    ) -> io::Result<(Self, LimitedLines<ChildStdout>, ChildStdin)> {
+    ) -> io::Result<(Self, Messages<ChildStdout>, ChildStdin)> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program to start"));
         };
@@ -54,7 +56,13 @@ impl Process {
         };
         let last_words = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(keep_last(stderr, last_words.clone()));
-        Ok((Self { child, mark, last_words }, LimitedLines { inner: stdout, line: 0 }, stdin))
+        let (messages, damaged) = Messages::of(stdout);
+        Ok((Self { child, mark, last_words, damaged }, messages, stdin))
+    }
+
+    /// The messages that are damaged from now on.
+    pub(super) fn damaged(&self) -> Damaged {
+        self.damaged.anew()
     }
 
     /// The end of what it wrote to stderr.
@@ -88,14 +96,35 @@ async fn keep_last(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Ends with an error at a line that is longer than a message may be.
-pub(super) struct LimitedLines<R> {
+/// Reads lines, each of which is a message. Ends with an error at a line that is longer than a message may be, and reports
+/// one that is damaged.
+pub(super) struct Messages<R> {
     inner: R,
-    /// Bytes of the line so far.
-    line: usize,
+    /// The line so far.
+    line: Vec<u8>,
+    damage: Damage,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
+impl<R> Messages<R> {
+    fn of(inner: R) -> (Self, Damaged) {
+        let damage = Damage::default();
+        let damaged = damage.reports();
+        (Self { inner, line: Vec::new(), damage }, damaged)
+    }
+
+    /// Adds what was read.
+    fn add(&mut self, mut new: &[u8]) {
+        while let Some(end) = new.iter().position(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&new[..end]);
+            self.damage.check(&self.line);
+            self.line = Vec::new();
+            new = &new[end + 1..];
+        }
+        self.line.extend_from_slice(new);
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -103,12 +132,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        let new = &buffer.filled()[before..];
-        self.line = match new.iter().rposition(|byte| *byte == b'\n') {
-            Some(end) => new.len() - end - 1,
-            None => self.line + new.len(),
-        };
-        if self.line > MESSAGE_BYTES {
+        self.add(&buffer.filled()[before..]);
+        if self.line.len() > MESSAGE_BYTES {
             let what = format!("it sent a message of more than {MESSAGE_BYTES} bytes");
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
         }
@@ -123,7 +148,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_is_limited_and_lines_are_not() {
         let read = async |text: Vec<u8>| {
-            let mut lines = LimitedLines { inner: &text[..], line: 0 };
+            let (mut lines, _) = Messages::of(&text[..]);
             let mut read = Vec::new();
             lines.read_to_end(&mut read).await.map(|_| read.len()).map_err(|error| error.to_string())
         };
