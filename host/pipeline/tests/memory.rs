@@ -171,6 +171,8 @@ fn predictions_are_what_larger_runs_take() {
     compare(&[
         sft_case("sft, float32", TIED, "float32", 12),
         sft_case("sft, bfloat16", TIED, "bfloat16", 12),
+        // A step takes more than the passes before it.
+        Case { more: "optimizer.kind = \"adamw_8bit\"", ..sft_case("sft, 8-bit AdamW", TIED, "float32", 1) },
         Case { more: "gradient_checkpointing = true", ..sft_case("sft, checkpointing", TIED, "float32", 12) },
         sft_case("sft, float32, untied", UNTIED, "float32", 12),
         sft_case("sft, float32, qwen3", QWEN3, "float32", 12),

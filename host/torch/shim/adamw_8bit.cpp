@@ -13,7 +13,7 @@ namespace {
 
 // The numbers that share a scale, the largest magnitude among them.
 constexpr int64_t BLOCK = 256;
-// The numbers that are in 32 bits at a time, in whole blocks.
+// The numbers that are in 32 bits at a time, in whole blocks (CHUNK of src/optimizer.rs).
 constexpr int64_t CHUNK = 1 << 23;
 
 // The numbers that the 256 codes stand for, from -1 or 0 to 1, in order: as a number falls, more bits have its exponent

@@ -85,6 +85,8 @@ pub struct MuonStep {
 
 /// The numbers of a running mean that share a scale if it has 8 bits.
 pub const BLOCK: usize = 256;
+/// The numbers that a step of 8-bit AdamW has in 32 bits at a time.
+pub const CHUNK: usize = 1 << 23;
 
 fn pointers(tensors: &[Tensor]) -> Vec<*const C_tensor> {
     tensors.iter().map(Tensor::as_ptr).collect()

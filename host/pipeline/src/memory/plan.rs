@@ -124,6 +124,12 @@ fn in_update(trained: TrainingFootprint<'_>, of: &str) -> Vec<Part> {
     share.into_iter().chain(state).collect()
 }
 
+/// What the passes of an update take or, where that is more, the optimiser's step after them.
+fn or_step(passes: Vec<Part>, trained: TrainingFootprint<'_>, of: &str) -> Vec<Part> {
+    let step = part(format!("a step of the optimiser{of}"), trained.step());
+    if step.bytes > passes.iter().map(|part| part.bytes).sum::<u64>() { vec![step] } else { passes }
+}
+
 /// The reward models on the device of the policy.
 fn footprints<T>(config: &Config<T>, setup: &Setup, device: Device) -> Result<Vec<(String, RewardModelFootprint)>> {
     let Some(gpu) = &setup.planned else { return Ok(setup.reward_models.footprints(device)) };
@@ -292,23 +298,24 @@ impl<'a> Plan<'a> {
         let activations = format!("activations of a micro-batch of {} tokens", shape.tokens);
         let backward = format!("logits of {} tokens, or gradients inside a layer", trained.tokens_at_a_time(learned));
         let checkpointing = self.gradient_checkpointing || trained.is_by_layer();
-        let parts = vec![
-            part("gradients", trained.gradients()),
+        let passes = vec![
             part(activations, trained.model.activations(shape, checkpointing)),
             part(backward, trained.backward(shape, learned)),
         ];
-        [in_update(trained, ""), self.critic_at_rest(), parts].concat()
+        let gradients = vec![part("gradients", trained.gradients())];
+        [in_update(trained, ""), self.critic_at_rest(), gradients, or_step(passes, trained, "")].concat()
     }
 
     fn critic_update(&self) -> Option<Vec<Part>> {
         let (critic, shape) = (self.critic_trained()?, self.micro_batch());
         let checkpointing = self.gradient_checkpointing || critic.is_by_layer();
-        let parts = vec![
-            part("gradients of the critic", critic.gradients()),
+        let passes = vec![
             part("activations of the critic", critic.model.activations(shape, checkpointing)),
             part("gradients inside a layer of the critic", critic.model.layer_backward(shape)),
         ];
-        Some([between_updates(self.trained(), ""), in_update(critic, " of the critic"), parts].concat())
+        let (of, gradients) = (" of the critic", vec![part("gradients of the critic", critic.gradients())]);
+        let weights = [between_updates(self.trained(), ""), in_update(critic, of)].concat();
+        Some([weights, gradients, or_step(passes, critic, of)].concat())
     }
 
     /// What responses take while they are drawn, beside keys and values.
@@ -540,6 +547,20 @@ mod tests {
             (Some(("CUDA's context, workspaces of products, and connections of ranks".into(), 1376)), 768 << 20);
         assert_eq!(says(&plan(&sizes, 8, false)), eight);
         assert_eq!(says(&Plan { device: Device::Cpu, ..plan(&sizes, 8, false) }), (None, 0));
+    }
+
+    #[test]
+    fn a_step_of_the_optimiser_counts_where_it_takes_more_than_the_passes() {
+        let sizes = qwen(3584, 18944, 28, [28, 4]);
+        let update = |optimizer, max_tokens_per_micro_batch| {
+            let batch = MiniBatch { rows: 1, group: 1, prompt: 4, response: 4, learned: 1.0 };
+            let plan = Plan { optimizer, max_tokens_per_micro_batch, batch, ..plan(&sizes, 1, false) };
+            plan.update().last().map(|part| (part.what.clone(), part.bytes >> 20))
+        };
+        assert!(update(OptimizerKind::Adamw, 8).is_some_and(|(what, _)| what.starts_with("logits of ")));
+        let step = |mebibytes| Some(("a step of the optimiser".to_owned(), mebibytes));
+        assert_eq!(update(OptimizerKind::Adamw8Bit, 8), step(232));
+        assert_eq!(update(OptimizerKind::Muon, 8), step(567));
     }
 
     #[test]

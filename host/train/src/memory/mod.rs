@@ -1,6 +1,7 @@
 //! How many bytes the training of a language model takes beside [the model](gavel_policy::memory), from its sizes alone.
 
 mod ranks;
+mod step;
 
 pub use ranks::SharedBy;
 
