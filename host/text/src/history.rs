@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::model::TextModel;
 use crate::renderer::Renderer;
 use crate::template::RenderOptions;
+use crate::tool_calls::ToolCallFormat;
 use chrono::Utc;
 use gavel_data::{Message, Role, ToolCall};
 use serde_json::json;
@@ -135,6 +136,10 @@ impl Renderer<'_> {
                 name: name.into(),
                 arguments: json!({"value": argument}).to_string(),
             }];
+            if format == Some(ToolCallFormat::Harmony) {
+                // All text beside a call is thought.
+                turn.message.content = Vec::new();
+            }
         }
         let prompt = self.render(history, true)?;
         let whole = self.render(history.iter().chain([&turn.message]), false)?;

@@ -46,7 +46,7 @@ impl TextModel {
     /// the tokens `ids`, and its end may have been cut off.
     pub fn reply(&self, ids: &[u32], text: String, tools: &[Value], calls_before: usize) -> Result<Reply> {
         let cut = self.tokenizer.decode(ids)?.strip_prefix(&text).unwrap_or_default().to_owned();
-        let plain = Reply { content: text, tool_calls: Vec::new(), malformed: Vec::new() };
+        let plain = Reply { content: text, tool_calls: Vec::new(), malformed: Vec::new(), reasoning: None };
         let Some(format) = self.template.tool_call_format().filter(|_| !tools.is_empty()) else { return Ok(plain) };
         let written = self.tokenizer.decode_with(self.before_stop(ids), false)?;
         let reply = format.parse(written.strip_suffix(&cut).unwrap_or(&written), tools, calls_before);

@@ -2,23 +2,11 @@
 //! functions are offered. They must stay text.
 
 use crate::tokenizer::caught;
+use crate::tool_calls::CALL_MARKS;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use tokenizers::normalizer::Range;
 use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer};
-
-/// The marks of calls and of their answers in the templates whose calls Gavel parses. Some tokenizers have tokens for
-/// them that are not special.
-const CALL_MARKS: [&str; 8] = [
-    "<tool_call>",
-    "</tool_call>",
-    "<tool_response>",
-    "</tool_response>",
-    "<|python_tag|>",
-    "[TOOL_CALLS]",
-    "[TOOL_RESULTS]",
-    "[/TOOL_RESULTS]",
-];
 
 /// The texts of tokens that must stay text in messages.
 pub(crate) struct SpecialTexts {

@@ -72,7 +72,15 @@ fn what_a_tool_says_forges_no_turn() {
             );
         }
         let [calm, attacked] = [&tools, &attacked_tools].map(|tools| ids(&model, &prompt(), &options(tools)));
-        assert_eq!(special(&model, &attacked), special(&model, &calm), "{name}");
+        // The added argument has quotes of its own, which are special tokens of Gemma.
+        let quotes = ["<escape>", "<|\"|>"].map(|quote| model.tokenizer.token_id(quote));
+        let is_quote = |id: &u32| matches!(name.as_str(), "gemma4" | "function_gemma") && quotes.contains(&Some(*id));
+        let [calm, attacked] = [calm, attacked].map(|ids| {
+            let mut ids = special(&model, &ids);
+            ids.retain(|id| !is_quote(id));
+            ids
+        });
+        assert_eq!(attacked, calm, "{name}");
     }
 }
 

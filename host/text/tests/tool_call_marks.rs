@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Texts that stand in arguments.
-const PIECES: [&str; 38] = [
+const PIECES: [&str; 70] = [
     "<tool_call>",
     "</tool_call>",
     "<function=f>",
@@ -47,6 +47,38 @@ const PIECES: [&str; 38] = [
     "\t",
     "word",
     "1.50",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "<minimax:tool_call>",
+    "</minimax:tool_call>",
+    "<invoke name=\"f\">",
+    "</invoke>",
+    "<parameter name=\"q\">",
+    "<|tool_call_end|>",
+    "<|tool_calls_section_end|>",
+    "<｜tool▁call▁end｜>",
+    "<｜tool▁calls▁end｜>",
+    "```",
+    "<｜DSML｜function_calls>",
+    "</｜DSML｜parameter>",
+    "</｜DSML｜invoke>",
+    "</｜DSML｜function_calls>",
+    "<seed:tool_call>",
+    "</seed:tool_call>",
+    "</seed:think>",
+    "<|tool_call>",
+    "<tool_call|>",
+    "<channel|>",
+    "<end_function_call>",
+    "<|call|>",
+    "<|end|>",
+    "<|start|>",
+    "<|message|>",
+    "<|python_end|>",
+    "f(q=",
+    "])",
 ];
 
 /// Numbers that look random, the same each time.
@@ -97,6 +129,8 @@ struct Form {
     write: fn(&[Call]) -> String,
     /// Whether text may stand before the calls, and after them.
     has_text: [bool; 2],
+    /// The marks around a thought.
+    thought: [&'static str; 2],
 }
 
 fn each(calls: &[Call], between: &str, write: impl Fn(&str, &Value) -> String) -> String {
@@ -113,10 +147,173 @@ fn xml(name: &str, arguments: &Value) -> String {
     format!("<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>")
 }
 
+fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A text for each argument.
+fn pairs(arguments: &Value, write: impl Fn(&str, &Value) -> String) -> String {
+    arguments.as_object().unwrap().iter().map(|(key, value)| write(key, value)).collect()
+}
+
+fn glm(name: &str, arguments: &Value) -> String {
+    let pairs =
+        pairs(arguments, |key, value| format!("<arg_key>{key}</arg_key>\n<arg_value>{}</arg_value>\n", written(value)));
+    format!("<tool_call>{name}\n{pairs}</tool_call>")
+}
+
+fn seed(name: &str, arguments: &Value) -> String {
+    let pairs = pairs(arguments, |key, value| format!("<parameter={key}>{}</parameter>\n", written(value)));
+    format!("<seed:tool_call>\n<function={name}>\n{pairs}</function>\n</seed:tool_call>")
+}
+
+fn minimax(name: &str, arguments: &Value) -> String {
+    let pairs = pairs(arguments, |key, value| format!("<parameter name=\"{key}\">{}</parameter>\n", written(value)));
+    format!("<invoke name=\"{name}\">\n{pairs}</invoke>\n")
+}
+
+fn dsml(name: &str, arguments: &Value) -> String {
+    let pairs = pairs(arguments, |key, value| {
+        let text = written(value);
+        format!("<｜DSML｜parameter name=\"{key}\" string=\"{}\">{text}</｜DSML｜parameter>\n", value.is_string())
+    });
+    format!("<｜DSML｜invoke name=\"{name}\">\n{pairs}</｜DSML｜invoke>\n")
+}
+
+/// A value as the templates of Gemma write it, with its keys in quotes.
+fn gemma(value: &Value, quote: &str) -> String {
+    let quoted = |text: &str| format!("{quote}{text}{quote}");
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| gemma(item, quote)).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| format!("{}:{}", quoted(key), gemma(value, quote));
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
 fn forms() -> Vec<Form> {
-    use ToolCallFormat::{Hermes, Llama3, Mistral, QwenXml};
-    let form = |name, template, format, write, has_text| Form { name, template, format, write, has_text };
+    use ToolCallFormat::{
+        DeepSeek, Dsml, FunctionGemma, Gemma, Glm, Harmony, Hermes, Kimi, Llama3, MiniMax, Mistral, Pythonic, QwenXml,
+        Seed,
+    };
+    let form = |name, template, format, write, has_text| {
+        let thought = match format {
+            Seed => ["<seed:think>", "</seed:think>"],
+            Gemma => ["<|channel>thought", "<channel|>"],
+            _ => ["<think>", "</think>"],
+        };
+        Form { name, template, format, write, has_text, thought }
+    };
     vec![
+        form("glm", "glm4moe", Glm, |calls| each(calls, "\n", glm), [true, true]),
+        form("seed", "seed_oss", Seed, |calls| each(calls, "\n", seed), [true, true]),
+        form(
+            "minimax",
+            "minimax_m2",
+            MiniMax,
+            |calls| format!("<minimax:tool_call>\n{}</minimax:tool_call>", each(calls, "", minimax)),
+            [true, true],
+        ),
+        form(
+            "dsml",
+            "deepseek_v3_2",
+            Dsml,
+            |calls| format!("<｜DSML｜function_calls>\n{}</｜DSML｜function_calls>", each(calls, "", dsml)),
+            [true, true],
+        ),
+        form(
+            "kimi",
+            "kimi_k2",
+            Kimi,
+            |calls| {
+                let written = each(calls, "", |name, arguments| {
+                    format!(
+                        "<|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>{arguments}<|tool_call_end|>"
+                    )
+                });
+                format!("<|tool_calls_section_begin|>{written}<|tool_calls_section_end|>")
+            },
+            [true, true],
+        ),
+        form(
+            "deepseek",
+            "deepseek_v3_1",
+            DeepSeek,
+            |calls| {
+                let written = each(calls, "", |name, arguments| {
+                    format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>")
+                });
+                format!("<｜tool▁calls▁begin｜>{written}<｜tool▁calls▁end｜>")
+            },
+            [true, true],
+        ),
+        form(
+            "deepseek, a block of code",
+            "deepseekv3",
+            DeepSeek,
+            |calls| {
+                let written = each(calls, "\n", |name, arguments| {
+                    format!(
+                        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>"
+                    )
+                });
+                format!("<｜tool▁calls▁begin｜>{written}<｜tool▁calls▁end｜>")
+            },
+            [true, true],
+        ),
+        form(
+            "gemma",
+            "gemma4",
+            Gemma,
+            |calls| {
+                each(calls, "", |name, arguments| {
+                    format!("<|tool_call>call:{name}{}<tool_call|>", gemma(arguments, "<|\"|>"))
+                })
+            },
+            [true, true],
+        ),
+        form(
+            "function gemma",
+            "function_gemma",
+            FunctionGemma,
+            |calls| {
+                each(calls, "", |name, arguments| {
+                    format!("<start_function_call>call:{name}{}<end_function_call>", gemma(arguments, "<escape>"))
+                })
+            },
+            [true, true],
+        ),
+        form(
+            "pythonic",
+            "pythonic",
+            Pythonic,
+            |calls| {
+                let written = each(calls, ", ", |name, arguments| {
+                    let arguments = arguments.as_object().unwrap().iter().map(|(key, value)| format!("{key}={value}"));
+                    format!("{name}({})", arguments.collect::<Vec<_>>().join(", "))
+                });
+                format!("[{written}]")
+            },
+            [false, false],
+        ),
+        form(
+            "harmony",
+            "gptoss",
+            Harmony,
+            |calls| {
+                each(calls, "<|start|>assistant", |name, arguments| {
+                    format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}<|call|>")
+                })
+            },
+            [false, false],
+        ),
         form(
             "hermes",
             "qwen3",
@@ -191,16 +388,48 @@ fn calls(reply: &Reply) -> Vec<Call> {
     read.map(|call| (call.name.clone(), serde_json::from_str(&call.arguments).unwrap())).collect()
 }
 
-/// Whether a text holds what ends a value that is not escaped, so that no reader could tell.
-fn ends_a_value(text: &str) -> bool {
-    let follows = |tag: &str, next: &[&str]| {
+/// Whether an argument holds what ends a value that is not escaped, so that no reader could tell.
+fn is_unclear(format: ToolCallFormat, (_, arguments): &Call) -> bool {
+    let follows = |text: &str, tag: &str, next: &[&str]| {
         text.match_indices(tag).any(|(at, _)| {
             let after = text[at + tag.len()..].trim_start();
             after.is_empty() || next.iter().any(|next| after.starts_with(next))
         })
     };
-    follows("</parameter>", &["<parameter=", "</function>", "</tool_call>"])
-        || follows("</function>", &["</tool_call>", "<tool_call>", "<function="])
+    let ends = |text: &str, tags: [&str; 6]| {
+        let [open, close, function, function_end, parameter, parameter_end] = tags;
+        follows(text, parameter_end, &[parameter, function_end, close])
+            || follows(text, function_end, &[close, open, function])
+    };
+    let text = match format {
+        // Values on lines of their own, of which only texts have line breaks.
+        ToolCallFormat::QwenXml => arguments["q"].as_str().unwrap().to_owned(),
+        _ => pairs(arguments, |_, value| written(value) + "\n|"),
+    };
+    match format {
+        ToolCallFormat::QwenXml => {
+            let tags = ["<tool_call>", "</tool_call>", "<function=", "</function>", "<parameter=", "</parameter>"];
+            ends(&text, tags)
+        }
+        ToolCallFormat::Seed => {
+            let [open, close] = ["<seed:tool_call>", "</seed:tool_call>"];
+            ends(&text, [open, close, "<function=", "</function>", "<parameter=", "</parameter>"])
+        }
+        ToolCallFormat::MiniMax => {
+            let [open, close] = ["<minimax:tool_call>", "</minimax:tool_call>"];
+            ends(&text, [open, close, "<invoke name=", "</invoke>", "<parameter name=", "</parameter>"])
+        }
+        ToolCallFormat::Dsml => {
+            let [open, close] = ["<｜DSML｜function_calls>", "</｜DSML｜function_calls>"];
+            let [function, function_end] = ["<｜DSML｜invoke name=", "</｜DSML｜invoke>"];
+            ends(&text, [open, close, function, function_end, "<｜DSML｜parameter name=", "</｜DSML｜parameter>"])
+        }
+        ToolCallFormat::Glm => {
+            follows(&text, "</arg_value>", &["<arg_key>", "</tool_call>"])
+                || follows(&text, "</tool_call>", &["<tool_call>"])
+        }
+        _ => false,
+    }
 }
 
 /// A model with bytes as tokens, and the template of a form.
@@ -233,12 +462,14 @@ fn any_text_may_stand_in_an_argument() {
         for seed in 0..400 {
             let mut random = Random { seed, count: 0 };
             let made: Vec<Call> = (0..1 + random.below(3)).map(|_| random.call()).collect();
-            let is_unclear = |(_, arguments): &Call| ends_a_value(arguments["q"].as_str().unwrap());
-            if form.format == ToolCallFormat::QwenXml && made.iter().any(is_unclear) {
+            if made.iter().any(|call| is_unclear(form.format, call)) {
                 continue;
             }
-            let thought = ["", "<think>\nA <tool_call> [TOOL_CALLS]?\n</think>\n\n", "Is it <tool_call>?</think>\n\n"];
-            let thought = thought[random.below(3)];
+            let [open, close] = form.thought;
+            let marks = "<tool_call> [TOOL_CALLS] <|tool_call> <minimax:tool_call> <｜tool▁calls▁begin｜>";
+            let thought = ["", &format!("{open}\nA {marks}?\n{close}\n\n"), &format!("Is it {marks}?{close}\n\n")];
+            let kinds = if form.format == ToolCallFormat::Harmony { 1 } else { 3 };
+            let thought = thought[random.below(kinds)];
             let text = |wanted: bool, random: &mut Random| ["", "Let me look."][random.below(1 + usize::from(wanted))];
             let before = text(form.has_text[0], &mut random);
             let after = text(form.has_text[1], &mut random);
@@ -271,8 +502,7 @@ fn no_cut_makes_another_call() {
         for seed in 1000..1030 {
             let mut random = Random { seed, count: 0 };
             let made = [random.call(), random.call()];
-            let is_unclear = |(_, arguments): &Call| ends_a_value(arguments["q"].as_str().unwrap());
-            if form.format == ToolCallFormat::QwenXml && made.iter().any(is_unclear) {
+            if made.iter().any(|call| is_unclear(form.format, call)) {
                 continue;
             }
             let reply = (form.write)(&made);

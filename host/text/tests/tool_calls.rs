@@ -47,8 +47,20 @@ fn the_format_is_told_by_the_template() {
         ("header_json_tools", Some(ToolCallFormat::Llama3)),
         ("mistral_v3", Some(ToolCallFormat::Mistral)),
         ("mistral_small", Some(ToolCallFormat::Mistral)),
-        ("glm4moe", None),
-        ("gptoss", None),
+        ("glm4moe", Some(ToolCallFormat::Glm)),
+        ("glm4_7", Some(ToolCallFormat::Glm)),
+        ("gptoss", Some(ToolCallFormat::Harmony)),
+        ("minimax_m2", Some(ToolCallFormat::MiniMax)),
+        ("kimi_k2", Some(ToolCallFormat::Kimi)),
+        ("deepseekv3", Some(ToolCallFormat::DeepSeek)),
+        ("deepseek_r1_distill", Some(ToolCallFormat::DeepSeek)),
+        ("deepseek_v3_1", Some(ToolCallFormat::DeepSeek)),
+        ("deepseek_v3_2", Some(ToolCallFormat::Dsml)),
+        ("deepseek_v4", Some(ToolCallFormat::Dsml)),
+        ("seed_oss", Some(ToolCallFormat::Seed)),
+        ("gemma4", Some(ToolCallFormat::Gemma)),
+        ("function_gemma", Some(ToolCallFormat::FunctionGemma)),
+        ("pythonic", Some(ToolCallFormat::Pythonic)),
         ("chatml", None),
         ("zephyr", None),
     ];
@@ -314,6 +326,19 @@ fn calls_that_templates_write_are_read() {
         ("header_json_tools", false),
         ("mistral_v3", true),
         ("mistral_small", true),
+        ("glm4moe", true),
+        ("glm4_7", true),
+        ("gptoss", false),
+        ("minimax_m2", true),
+        ("kimi_k2", true),
+        ("deepseekv3", true),
+        ("deepseek_v3_1", true),
+        ("deepseek_v3_2", true),
+        ("deepseek_v4", true),
+        ("seed_oss", true),
+        ("gemma4", true),
+        ("function_gemma", true),
+        ("pythonic", true),
     ] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("chat_template.jinja"), source(name)).unwrap();
@@ -326,18 +351,23 @@ fn calls_that_templates_write_are_read() {
             name: "f".into(),
             arguments: arguments.to_string(),
         };
-        let mut calls = vec![call("call00000", &nested)];
+        let ids = if name == "kimi_k2" { ["functions.f:0", "functions.f:1"] } else { ["call00000", "call00001"] };
+        let mut calls = vec![call(ids[0], &nested)];
         if several {
-            calls.push(call("call00001", &plain));
+            calls.push(call(ids[1], &plain));
         }
         let user = Message::new(Role::User, "?");
+        // The beginning of a thought, or its end, is part of the prompt.
+        let variables = json!({"thinking": true, "enable_thinking": name != "glm4_7"});
+        let variables = if name.starts_with("deepseek") || name.starts_with("glm") { variables } else { json!({}) };
         let render = |messages: &[Message], add_generation_prompt| {
-            let options = RenderOptions { add_generation_prompt, ..RenderOptions::default() };
+            let variables = variables.as_object().unwrap().clone();
+            let options = RenderOptions { add_generation_prompt, variables, ..RenderOptions::default() };
             template.render(messages, &options).unwrap()
         };
         for content in ["", "Let me look."] {
             // These templates write no content beside calls.
-            if !content.is_empty() && matches!(name, "header_json_tools" | "mistral_v3") {
+            if !content.is_empty() && matches!(name, "gptoss" | "header_json_tools" | "mistral_v3" | "pythonic") {
                 continue;
             }
             let mut asked = Message::new(Role::Assistant, content);
@@ -345,9 +375,23 @@ fn calls_that_templates_write_are_read() {
             let whole = render(&[user.clone(), asked], false);
             let prompt = render(std::slice::from_ref(&user), true);
             let common = prompt.bytes().zip(whole.bytes()).take_while(|(left, right)| left == right).count();
+            // The beginning of another mark is not common.
+            let common = whole[..common].strip_suffix('<').map_or(common, str::len);
             let written = whole[common..].trim_end();
-            let written =
-                ["</s>", "<|im_end|>", "<|eot_id|>"].iter().fold(written, |text, end| text.trim_end_matches(end));
+            let ends = [
+                "</s>",
+                "<|im_end|>",
+                "<|eot_id|>",
+                "<|eot|>",
+                "<|call|>",
+                "[e~[",
+                "<｜end▁of▁sentence｜>",
+                "<seed:eos>",
+                "<turn|>",
+                "<|tool_response>",
+                "<end_of_turn>",
+            ];
+            let written = ends.iter().fold(written, |text, end| text.trim_end_matches(end));
             let reply = format.parse(written, &tools(), 0);
             assert_eq!(reply.tool_calls.len(), calls.len(), "{name}: {written}");
             for (read, made) in reply.tool_calls.iter().zip(&calls) {

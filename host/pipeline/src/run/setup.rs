@@ -129,7 +129,7 @@ fn check_calls(text: &TextModel) -> Result<()> {
     match text.template.tool_call_format() {
         Some(_) => Ok(()),
         None => Err(PipelineError::Stopped(format!(
-            "the chat template has no form for tool calls that gavel reads: those of Hermes and Qwen, Qwen3-Coder, Llama 3 and Mistral\n{OTHER_TEMPLATE}"
+            "the chat template has no form for tool calls that gavel reads: those of Hermes, Qwen, GLM, Llama, Mistral, gpt-oss, MiniMax, Kimi, DeepSeek, Seed and Gemma\n{OTHER_TEMPLATE}"
         ))),
     }
 }

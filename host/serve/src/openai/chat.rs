@@ -158,7 +158,11 @@ impl Replies {
                     })
                     .collect();
                 let content = if reply.content.is_empty() { Value::Null } else { reply.content.into() };
-                (json!({"role": "assistant", "content": content, "tool_calls": calls}), true)
+                let mut message = json!({"role": "assistant", "content": content, "tool_calls": calls});
+                if let Some(reasoning) = reply.reasoning {
+                    message["reasoning_content"] = reasoning.into();
+                }
+                (message, true)
             }
             None => (json!({"role": "assistant", "content": whole.text}), false),
         })

@@ -1,36 +1,32 @@
 //! Calls between tags.
 
+use super::format::THOUGHT_END;
 use super::json;
-use super::parsed::Section;
+use super::parsed::{Broken, Section};
 
-pub(super) const OPEN: &str = "<tool_call>";
-pub(super) const CLOSE: &str = "</tool_call>";
+const OPEN: &str = "<tool_call>";
+const CLOSE: &str = "</tool_call>";
 
 /// `<tool_call>JSON</tool_call>`; the reply may end before or within the last closing tag.
 pub(super) fn section(text: &str) -> Option<Section> {
     let body = text.strip_prefix(OPEN)?;
-    let length = match json::after_value(body) {
+    let read = match json::after_value(body) {
         Ok(rest) => {
             let next = rest.trim_start();
             let closed = next.strip_prefix(CLOSE).or_else(|| CLOSE.starts_with(next).then_some(""));
-            closed.map(|after| (body.len() - rest.len(), text.len() - after.len()))
+            if let Some(after) = closed {
+                let calls = json::call(&body[..body.len() - rest.len()]).map(|call| vec![call]);
+                return Some(Section { calls, ..Section::whole(text, after, Vec::new()) });
+            }
+            text.len() - next.len()
         }
-        Err(error) => json::is_cut_off(body, &error).then_some((body.len(), text.len())),
+        Err(error) if json::is_cut_off(body, &error) => text.len(),
+        Err(error) => OPEN.len() + json::before(body, &error),
     };
-    let (body, length, is_delimited) = match length {
-        Some((end, length)) => (&body[..end], length, true),
-        None => {
-            let (body, length) = between_tags(text);
-            (body, length, false)
-        }
-    };
-    Some(Section { length, calls: json::call(body.trim()).map(|call| vec![call]), is_delimited })
-}
-
-/// The text up to the next closing tag, and the bytes with both tags: the extent of a call whose own form does not say
-/// where it ends.
-pub(super) fn between_tags(text: &str) -> (&str, usize) {
-    let body = &text[OPEN.len()..];
-    let (body, next) = body.split_once(CLOSE).unwrap_or((body, ""));
-    (body, text.len() - next.len())
+    let is_cut_off = read == text.len();
+    let section = Section::broken(text, Broken { why: String::new(), is_cut_off, read }, CLOSE, THOUGHT_END);
+    let body = &text[OPEN.len()..section.length];
+    let body = body.strip_suffix(CLOSE).filter(|_| !is_cut_off).unwrap_or(body);
+    let calls = json::call(body.trim()).map(|call| vec![call]);
+    Some(Section { calls, ..section })
 }

@@ -3,12 +3,10 @@
 use super::format::ToolCallFormat;
 use super::llama::Unmarked;
 use super::parsed::{MalformedCall, Parsed, Section};
-use super::{hermes, llama, mistral, xml};
+use super::steps::find;
+use super::{deepseek, gemma, glm, harmony, hermes, kimi, llama, mistral, pythonic, tagged};
 use serde_json::Value;
 use std::ops::Range;
-
-const THOUGHT: &str = "<think>";
-const THOUGHT_END: &str = "</think>";
 
 /// Where the next mark stands, and which.
 enum Mark {
@@ -20,17 +18,21 @@ enum Mark {
 /// Reads the calls of a reply. A thought has none; where its end has no beginning, it began in the prompt, and all text
 /// before is part of it.
 pub(super) fn read(reply: &str, format: ToolCallFormat, tools: &[Value]) -> Parsed {
+    if format == ToolCallFormat::Harmony {
+        return harmony::read(reply);
+    }
+    let [_, thought_end] = format.thought();
     let mut parsed = Parsed::default();
     // What is in `parsed`, and where to read on.
     let (mut done, mut at) = (0, 0);
     while let Some(mark) = next(reply, at, format, tools) {
         match mark {
-            Mark::Thought(begin) => match reply[begin..].find(THOUGHT_END) {
-                Some(length) => at = begin + length + THOUGHT_END.len(),
+            Mark::Thought(begin) => match find(&reply[begin..], thought_end) {
+                Some(length) => at = begin + length + thought_end.len(),
                 None => break,
             },
             Mark::ThoughtEnd(begin) => {
-                at = begin + THOUGHT_END.len();
+                at = begin + thought_end.len();
                 parsed = Parsed::default();
                 done = 0;
             }
@@ -48,6 +50,7 @@ pub(super) fn read(reply: &str, format: ToolCallFormat, tools: &[Value]) -> Pars
 /// The next mark from `at` on, where a thought or calls ended, or the reply begins.
 fn next(reply: &str, at: usize, format: ToolCallFormat, tools: &[Value]) -> Option<Mark> {
     let rest = &reply[at..];
+    let [thought, thought_end] = format.thought();
     if format == ToolCallFormat::Llama3 {
         match llama::unmarked(rest) {
             Unmarked::Calls(section) => return Some(Mark::Calls(at, section)),
@@ -55,28 +58,47 @@ fn next(reply: &str, at: usize, format: ToolCallFormat, tools: &[Value]) -> Opti
             Unmarked::Other => {}
         }
     }
-    let here = |(place, _)| {
-        let (place, text): (usize, &str) = (at + place, &rest[place..]);
-        if text.starts_with(THOUGHT) {
+    let unmarked = if format == ToolCallFormat::Pythonic { pythonic::unmarked(rest) } else { None };
+    let here = |place: usize, section: Section| {
+        // A thought may speak of the mark.
+        let after = &reply[place..][section.read..section.length];
+        match find(after, thought_end) {
+            Some(end) => Mark::ThoughtEnd(place + section.read + end),
+            None => Mark::Calls(place, section),
+        }
+    };
+    if let Some(section) = unmarked {
+        return Some(here(at, section));
+    }
+    let mark = |(place, _): (usize, &str)| {
+        let (place, text) = (at + place, &rest[place..]);
+        if text.starts_with(thought) {
             return Some(Mark::Thought(place));
         }
-        if text.starts_with(THOUGHT_END) {
+        if text.starts_with(thought_end) {
             return Some(Mark::ThoughtEnd(place));
         }
         let section = match format {
             ToolCallFormat::Hermes => hermes::section(text),
-            ToolCallFormat::QwenXml => xml::section(text, tools),
+            ToolCallFormat::QwenXml => tagged::QWEN.section(text, tools),
             ToolCallFormat::Llama3 => llama::section(text),
             ToolCallFormat::Mistral => mistral::section(text),
+            ToolCallFormat::Harmony => None,
+            ToolCallFormat::Glm => glm::section(text, tools),
+            ToolCallFormat::MiniMax => tagged::MINIMAX.section(text, tools),
+            ToolCallFormat::Kimi => kimi::section(text),
+            ToolCallFormat::DeepSeek => deepseek::section(text),
+            ToolCallFormat::Dsml => {
+                tagged::DSML_FUNCTIONS.section(text, tools).or_else(|| tagged::DSML_TOOLS.section(text, tools))
+            }
+            ToolCallFormat::Seed => tagged::SEED.section(text, tools),
+            ToolCallFormat::Gemma => gemma::GEMMA.section(text, tools),
+            ToolCallFormat::FunctionGemma => gemma::FUNCTION_GEMMA.section(text, tools),
+            ToolCallFormat::Pythonic => pythonic::section(text),
         }?;
-        // A thought may speak of the mark.
-        let thought_end = text[..section.length].find(THOUGHT_END).filter(|_| !section.is_delimited);
-        Some(match thought_end {
-            Some(end) => Mark::ThoughtEnd(place + end),
-            None => Mark::Calls(place, section),
-        })
+        Some(here(place, section))
     };
-    rest.match_indices(['<', '[']).find_map(here)
+    rest.match_indices(['<', '[']).find_map(mark)
 }
 
 impl Parsed {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The special tokens of all families.
-pub const SPECIAL: [&str; 50] = [
+pub const SPECIAL: [&str; 83] = [
     "<s>",
     "</s>",
     "<|im_start|>",
@@ -57,19 +57,58 @@ pub const SPECIAL: [&str; 50] = [
     "<｜tool▁output▁end｜>",
     "<｜tool▁outputs▁end｜>",
     "<|extra_0|>",
+    "<|header_start|>",
+    "<|header_end|>",
+    "<|eot|>",
+    "<|python_start|>",
+    "<|python_end|>",
+    "]~b]",
+    "[e~[",
+    "<|im_user|>",
+    "<|im_assistant|>",
+    "<|im_system|>",
+    "<|im_middle|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool_calls_section_end|>",
+    "<|tool_call_begin|>",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+    "｜DSML｜",
+    "<seed:bos>",
+    "<seed:eos>",
+    "<seed:tool_call>",
+    "</seed:tool_call>",
+    "<|turn>",
+    "<turn|>",
+    "<|tool_call>",
+    "<tool_call|>",
+    "<|tool_response>",
+    "<tool_response|>",
+    "<|\"|>",
+    "<start_function_call>",
+    "<end_function_call>",
+    "<start_function_response>",
+    "<end_function_response>",
+    "<escape>",
 ];
 
 /// Those that end a reply of a family.
 pub fn ends(name: &str) -> &'static [&'static str] {
     match name {
-        "deepseek_r1_distill" | "deepseekv3" => &["<｜end▁of▁sentence｜>"],
-        "glm4moe" => &["<|endoftext|>", "<|user|>", "<|observation|>"],
+        "deepseek_r1_distill" | "deepseekv3" | "deepseek_v3_1" | "deepseek_v3_2" | "deepseek_v4" => {
+            &["<｜end▁of▁sentence｜>"]
+        }
+        "gemma4" => &["<turn|>", "<|tool_response>"],
+        "glm4moe" | "glm4_7" => &["<|endoftext|>", "<|user|>", "<|observation|>"],
         "gptoss" => &["<|return|>", "<|endoftext|>", "<|call|>"],
         "header_json_tools" => &["<|eot_id|>", "<|eom_id|>"],
+        "minimax_m2" => &["[e~["],
         "mistral_small" | "mistral_v3" | "zephyr" => &["</s>"],
         "phi3" => &["<|end|>", "<|endoftext|>"],
+        "pythonic" => &["<|eot|>"],
+        "seed_oss" => &["<seed:eos>"],
         "smolvlm" => &["<end_of_utterance>"],
-        "turns" | "turns_with_parts" => &["<end_of_turn>"],
+        "function_gemma" | "turns" | "turns_with_parts" => &["<end_of_turn>"],
         _ => &["<|im_end|>", "<|endoftext|>"],
     }
 }
