@@ -32,7 +32,7 @@ pub mod trainer;
 
 pub use advantage::{
     Advantage, AdvantageConfig, Estimator, RewardPart, RewardStatistics, Scale, ScoredGroup, ScoredSample,
-    ScoredTrajectory,
+    ScoredTrajectory, ScoredTurn, TurnComparison,
 };
 pub use batch::{LongestRows, PaddedBatch, passes, shares};
 pub use config::ConfigError;

@@ -172,6 +172,7 @@ fn groups(fixtures: &Fixtures, case: usize, weights: &[f64]) -> (Vec<ScoredGroup
             penalties: tokens("penalty"),
             gradient_norms: tokens("norms"),
             values: tokens("values"),
+            ..ScoredTrajectory::default()
         };
         ScoredSample {
             reward: of("reward")[row],

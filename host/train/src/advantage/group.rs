@@ -1,5 +1,7 @@
 //! The input of an estimator: the samples of a group.
 
+use std::ops::Range;
+
 /// The samples of one task that were scored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScoredGroup {
@@ -41,6 +43,19 @@ pub struct ScoredTrajectory {
     pub gradient_norms: Vec<f64>,
     /// For each response token, the return that a critic expected before it; only `gae` needs it.
     pub values: Vec<f64>,
+    /// The turns of the policy, in order; only a comparison of turns needs them.
+    pub turns: Vec<ScoredTurn>,
+}
+
+/// A turn of the policy.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScoredTurn {
+    /// Its tokens among the response tokens of its trajectory.
+    pub tokens: Range<usize>,
+    /// Its own reward, beside the reward of its sample.
+    pub reward: f64,
+    /// The number of the state before it. Turns of a group with the same number read the same.
+    pub state: usize,
 }
 
 impl ScoredTrajectory {

@@ -21,15 +21,18 @@ mod reinforce_plus_plus;
 mod remax;
 mod rloo;
 mod scale;
+mod turns;
 
-pub use group::{RewardPart, ScoredGroup, ScoredSample, ScoredTrajectory};
+pub use group::{RewardPart, ScoredGroup, ScoredSample, ScoredTrajectory, ScoredTurn};
 pub use output::Advantage;
 pub use scale::{RewardStatistics, Scale};
+pub use turns::TurnComparison;
 
 use crate::config::{ConfigError, check};
 use gae::Discount;
 use optimal_token_baseline::Alignment;
 use serde::{Deserialize, Serialize};
+use turns::TurnRule;
 
 /// Declares the estimators.
 macro_rules! estimators {
@@ -109,6 +112,11 @@ impl Estimator {
         self == Self::Gae
     }
 
+    /// Whether it can compare turns.
+    fn compares_turns(self) -> bool {
+        matches!(self, Self::Grpo | Self::DrGrpo | Self::Rloo)
+    }
+
     /// Whether it needs the gradient norms of tokens.
     pub fn needs_gradient_norms(self) -> bool {
         matches!(self, Self::OptimalTokenBaseline | Self::TirOptimalTokenBaseline)
@@ -123,12 +131,19 @@ pub struct AdvantageConfig {
     /// What a difference of rewards is divided by; only for `grpo` and `grpo_passk`, with the group's standard deviation
     /// by default.
     pub scale: Option<Scale>,
-    /// How much of a later reward counts at a token before it; only for `reinforce_plus_plus` and `gae`, 1 by default.
+    /// How much of a later reward counts at a token before it, for `reinforce_plus_plus` and `gae`, or at a turn before
+    /// it, for comparisons of turns by return or state; 1 by default.
     pub gamma: Option<f64>,
     /// How much of a later temporal difference counts at a token before it; only for `gae`, 1 by default.
     pub lam: Option<f64>,
     /// The reward from which a sample is imitated; only for `raft`, which by default imitates the best of each group.
     pub threshold: Option<f64>,
+    /// Which turns are compared with each other; only for `grpo`, `dr_grpo` and `rloo`, which by default compare samples
+    /// alone.
+    pub turns: Option<TurnComparison>,
+    /// The weight of the comparison of turns beside the comparison of samples; only for turns by index or state, 1 by
+    /// default.
+    pub turn_weight: Option<f64>,
 }
 
 impl AdvantageConfig {
@@ -158,13 +173,19 @@ impl AdvantageConfig {
         match (self.gamma, self.estimator) {
             (None, _) => {}
             (Some(gamma), Estimator::ReinforcePlusPlus | Estimator::Gae) => share("gamma", gamma)?,
-            (Some(gamma), _) => return absent("gamma", gamma.to_string(), "reinforce_plus_plus and gae"),
+            (Some(gamma), _) if matches!(self.turns, Some(TurnComparison::Return | TurnComparison::State)) => {
+                share("gamma", gamma)?;
+            }
+            (Some(gamma), _) => {
+                return absent("gamma", gamma.to_string(), "reinforce_plus_plus, gae, and turns by return or state");
+            }
         }
         match (self.lam, self.estimator) {
             (None, _) => {}
             (Some(lam), Estimator::Gae) => share("lam", lam)?,
             (Some(lam), _) => return absent("lam", lam.to_string(), "gae"),
         }
+        self.validate_turns()?;
         match (self.threshold, self.estimator) {
             (None, _) => Ok(()),
             (Some(threshold), Estimator::Raft) => check("threshold", threshold, "a number", f64::is_finite),
@@ -172,14 +193,43 @@ impl AdvantageConfig {
         }
     }
 
+    /// Refuses comparisons of turns that do not fit.
+    fn validate_turns(&self) -> Result<(), ConfigError> {
+        match (self.turns, self.turn_weight) {
+            (Some(turns), _) if !self.estimator.compares_turns() => {
+                let found = format!("{turns:?}").to_lowercase();
+                Err(ConfigError::new("turns", "absent: it is for grpo, dr_grpo and rloo", found))
+            }
+            (Some(_), _) if matches!(self.scale, Some(Scale::Batch | Scale::Running)) => {
+                let found = format!("{:?}", self.scale.unwrap_or(Scale::Group)).to_lowercase();
+                Err(ConfigError::new("scale", "group or none with turns", found))
+            }
+            (Some(TurnComparison::Index | TurnComparison::State), Some(weight)) => {
+                check("turn_weight", weight, "a number above 0", |weight| weight > 0.0 && weight.is_finite())
+            }
+            (_, Some(weight)) => {
+                Err(ConfigError::new("turn_weight", "absent: it is for turns by index or state", weight))
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
     /// The advantages of a batch's groups: one for each sample, in order. `running` has the rewards of the run so far,
     /// including the rewards of this batch.
     pub fn estimate(&self, groups: &[ScoredGroup], running: &RewardStatistics) -> Vec<Vec<Advantage>> {
-        let divisors = || self.scale.unwrap_or(Scale::Group).divisors(groups, running);
+        let divisors = |groups: &[ScoredGroup]| self.scale.unwrap_or(Scale::Group).divisors(groups, running);
+        let grpo = |groups: &[ScoredGroup]| grpo::advantages(groups, &divisors(groups));
+        if let Some(rule) = self.turn_rule() {
+            return match self.estimator {
+                Estimator::DrGrpo => rule.advantages(groups, dr_grpo::advantages),
+                Estimator::Rloo => rule.advantages(groups, rloo::advantages),
+                _ => rule.advantages(groups, grpo),
+            };
+        }
         let by_sample = match self.estimator {
-            Estimator::Grpo => grpo::advantages(groups, &divisors()),
+            Estimator::Grpo => grpo(groups),
             Estimator::DrGrpo => dr_grpo::advantages(groups),
-            Estimator::GrpoPassk => grpo_passk::advantages(groups, &divisors()),
+            Estimator::GrpoPassk => grpo_passk::advantages(groups, &divisors(groups)),
             Estimator::Rloo => rloo::advantages(groups),
             Estimator::Opo => opo::advantages(groups),
             Estimator::Gpg => gpg::advantages(groups),
@@ -206,6 +256,11 @@ impl AdvantageConfig {
     /// not learned from.
     pub fn returns(&self, trajectory: &ScoredTrajectory, reward: f64) -> Vec<f64> {
         gae::returns(trajectory, reward, self.discount())
+    }
+
+    fn turn_rule(&self) -> Option<TurnRule> {
+        let (gamma, weight) = (self.gamma.unwrap_or(1.0), self.turn_weight.unwrap_or(1.0));
+        Some(TurnRule { comparison: self.turns?, gamma, weight })
     }
 
     fn discount(&self) -> Discount {

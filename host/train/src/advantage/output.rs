@@ -21,6 +21,14 @@ impl Advantage {
         }
     }
 
+    /// Whether it is 0 for all tokens.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::Sample(advantage) => *advantage == 0.0,
+            Self::Tokens(all) => all.iter().flatten().all(|advantage| *advantage == 0.0),
+        }
+    }
+
     /// The advantage of the whole sample: the mean over the tokens of its trajectories that are learned from.
     pub fn mean(&self, trajectories: &[ScoredTrajectory]) -> f64 {
         match self {

@@ -239,11 +239,47 @@ fn names_are_those_of_the_field_and_settings_belong_to_estimators() {
     let discounted = |estimator, gamma| AdvantageConfig { gamma: Some(gamma), ..config(estimator) };
     assert_eq!(
         error(discounted(Estimator::Grpo, 0.5)),
-        "gamma must be absent: it is for reinforce_plus_plus and gae, not 0.5"
+        "gamma must be absent: it is for reinforce_plus_plus, gae, and turns by return or state, not 0.5"
     );
     let traced = |estimator, lam| AdvantageConfig { lam: Some(lam), ..config(estimator) };
     assert!(traced(Estimator::Gae, 0.0).validate().is_ok());
     assert_eq!(error(traced(Estimator::Gae, -0.5)), "lam must be from 0 to 1, not -0.5");
     assert_eq!(error(traced(Estimator::Remax, 0.5)), "lam must be absent: it is for gae, not 0.5");
     assert_eq!(error(discounted(Estimator::ReinforcePlusPlus, 1.5)), "gamma must be from 0 to 1, not 1.5");
+}
+
+#[test]
+fn a_comparison_of_turns_belongs_to_estimators_that_compare_samples() {
+    let by = |estimator, turns| AdvantageConfig { turns: Some(turns), ..config(estimator) };
+    let error = |config: AdvantageConfig| config.validate().map_or_else(|error| error.to_string(), |()| String::new());
+    for comparison in [TurnComparison::Index, TurnComparison::Return, TurnComparison::State] {
+        for estimator in [Estimator::Grpo, Estimator::DrGrpo, Estimator::Rloo] {
+            assert_eq!(error(by(estimator, comparison)), "", "{estimator:?}, {comparison:?}");
+        }
+    }
+    let state = by(Estimator::Grpo, TurnComparison::State);
+    assert_eq!(error(AdvantageConfig { gamma: Some(0.95), turn_weight: Some(2.0), ..state }), "");
+    for (wrong, says) in [
+        (
+            by(Estimator::Gae, TurnComparison::State),
+            "turns must be absent: it is for grpo, dr_grpo and rloo, not state",
+        ),
+        (AdvantageConfig { scale: Some(Scale::Batch), ..state }, "scale must be group or none with turns, not batch"),
+        (AdvantageConfig { gamma: Some(2.0), ..state }, "gamma must be from 0 to 1, not 2"),
+        (
+            AdvantageConfig { gamma: Some(0.5), ..by(Estimator::Grpo, TurnComparison::Index) },
+            "gamma must be absent: it is for reinforce_plus_plus, gae, and turns by return or state, not 0.5",
+        ),
+        (AdvantageConfig { turn_weight: Some(0.0), ..state }, "turn_weight must be a number above 0, not 0"),
+        (
+            AdvantageConfig { turn_weight: Some(0.5), ..by(Estimator::Grpo, TurnComparison::Return) },
+            "turn_weight must be absent: it is for turns by index or state, not 0.5",
+        ),
+        (
+            AdvantageConfig { turn_weight: Some(0.5), ..config(Estimator::Grpo) },
+            "turn_weight must be absent: it is for turns by index or state, not 0.5",
+        ),
+    ] {
+        assert_eq!(error(wrong), says);
+    }
 }
