@@ -151,8 +151,8 @@ fn half() -> f64 {
 impl RlTable {
     /// The advantage's settings.
     pub fn advantage_config(&self) -> AdvantageConfig {
-        let AdvantageTable { scale, gamma, lam, threshold } = self.advantage;
-        AdvantageConfig { estimator: self.algorithm, scale, gamma, lam, threshold }
+        let AdvantageTable { scale, gamma, lam, threshold, turns, turn_weight } = self.advantage;
+        AdvantageConfig { estimator: self.algorithm, scale, gamma, lam, threshold, turns, turn_weight }
     }
 
     /// The smallest number of scored samples with which a group is learned from.

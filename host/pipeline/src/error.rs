@@ -79,6 +79,17 @@ pub enum PipelineError {
         message: u32,
         why: Unplaced,
     },
+    /// The turns of a trajectory are to be compared and cannot be told apart.
+    #[error(
+        "step {step}: the turns of trajectory {trajectory} of {sample} are not known: {why}\nhint: leave train.advantage.turns out, or report this with the trajectory"
+    )]
+    Turns {
+        step: u64,
+        sample: String,
+        /// The trajectory, from 0.
+        trajectory: usize,
+        why: Unplaced,
+    },
     /// The optimiser cannot be set up or restored.
     #[error(transparent)]
     Optimizer(TrainError),

@@ -2,6 +2,7 @@
 
 use crate::rl::credit::{ComparedTrajectories, CreditRule};
 use crate::rl::learning_state::LearningState;
+use crate::rl::turns::TurnStates;
 use crate::run::{Measures, experience, loss_mask};
 use gavel_config::{RlTable, WeighBy};
 use gavel_data::{Group, Member, Trajectory};
@@ -23,6 +24,29 @@ fn scored(
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
     (rewards.len() >= table.min_scored()).then_some((indices, rewards))
+}
+
+/// The samples of [`scored`] as an estimator sees them before their tokens are measured, with their numbers.
+fn unmeasured(
+    group: &Group,
+    table: &RlTable,
+    rule: &CreditRule<'_>,
+    compared: &ComparedTrajectories,
+) -> Option<(Vec<usize>, ScoredGroup)> {
+    let (indices, rewards) = scored(group, table, rule, compared)?;
+    let mut states = TurnStates::default();
+    let mut of_sample = |(index, reward): (&usize, f64)| {
+        let member = &group.members[*index];
+        let of_trajectory = |(number, trajectory): (usize, &Trajectory)| {
+            let loss_mask = trajectory.tokens().map(|tokens| loss_mask(trajectory, tokens, table)).unwrap_or_default();
+            let turns = table.advantage.turns.map(|_| states.turns(member, number, rule)).unwrap_or_default();
+            ScoredTrajectory { loss_mask, turns, ..ScoredTrajectory::default() }
+        };
+        let trajectories = rule.trajectories(&member.sample, compared).into_iter().map(of_trajectory).collect();
+        ScoredSample { reward, parts: rule.parts(member, compared, reward), trajectories }
+    };
+    let samples = indices.iter().zip(rewards).map(&mut of_sample).collect();
+    Some((indices, ScoredGroup { samples, greedy_reward: None }))
 }
 
 /// The reward that a sample counts with, if any.
@@ -57,6 +81,13 @@ impl DropReason {
         if scored.peek().is_none() {
             return Some(Self::TooFewScored);
         }
+        if table.advantage.turns.is_some() {
+            let compared = compared_trajectories.iter();
+            let groups: Vec<ScoredGroup> =
+                compared.filter_map(|compared| Some(unmeasured(group, table, rule, compared)?.1)).collect();
+            let advantages = table.advantage_config().estimate(&groups, &RewardStatistics::default());
+            return advantages.iter().flatten().all(Advantage::is_zero).then_some(Self::EqualRewards);
+        }
         // A sample alone has nothing that its reward could differ from.
         let is_compared = |rewards: &[f64]| rewards.len() > 1 || table.advantage_config().compares();
         let is_uniform = table.algorithm.needs_rewards()
@@ -82,17 +113,18 @@ impl AdvantageRule<'_> {
         let (mut kept, mut scored_groups) = (Vec::new(), Vec::new());
         for (number, group) in groups.iter().enumerate() {
             for compared in self.credit.compared_trajectories(group) {
-                let Some((indices, rewards)) = scored(group, self.table, self.credit, &compared) else { continue };
+                let Some((indices, mut scored)) = unmeasured(group, self.table, self.credit, &compared) else {
+                    continue;
+                };
                 let greedy_reward = self.greedy_reward(number, &compared);
                 if self.table.algorithm.needs_greedy() && greedy_reward.is_none() {
                     continue;
                 }
                 let places: Vec<(usize, usize)> = indices.into_iter().map(|index| (number, index)).collect();
-                let sample = |(place, reward): (&(usize, usize), f64)| {
-                    self.scored_sample(&group.members[place.1], *place, &compared, reward)
-                };
-                let samples = places.iter().zip(rewards).map(sample).collect();
-                scored_groups.push(ScoredGroup { samples, greedy_reward });
+                for (place, sample) in places.iter().zip(&mut scored.samples) {
+                    self.add_measures(sample, &group.members[place.1], *place, &compared);
+                }
+                scored_groups.push(ScoredGroup { greedy_reward, ..scored });
                 kept.push(Kept { compared, weigh_by: self.credit.weigh_by(group), places });
             }
         }
@@ -120,29 +152,21 @@ impl AdvantageRule<'_> {
         self.credit.reward(member, compared, reward(member, &self.table.grouping())?)
     }
 
-    /// A sample as an estimator sees it.
-    fn scored_sample(
+    /// Adds the measures of the tokens to a sample.
+    fn add_measures(
         &self,
+        sample: &mut ScoredSample,
         member: &Member,
         (group, index): (usize, usize),
         compared: &ComparedTrajectories,
-        reward: f64,
-    ) -> ScoredSample {
+    ) {
         let weight = self.learning.kl_in_reward.map_or(0.0, |kl| kl.coefficient);
-        let of_trajectory = |(at, trajectory): (usize, &Trajectory)| {
-            let loss_mask = trajectory.tokens().map(|tokens| loss_mask(trajectory, tokens, self.table));
+        for (scored, (at, _)) in sample.trajectories.iter_mut().zip(self.credit.trajectories(&member.sample, compared))
+        {
             let measures = self.measures.get(&(group, index, at)).cloned().unwrap_or_default();
-            ScoredTrajectory {
-                loss_mask: loss_mask.unwrap_or_default(),
-                penalties: self.penalties(member, at, measures.kl.into_iter().map(|kl| weight * kl).collect()),
-                gradient_norms: measures.gradient_norms,
-                values: measures.values.into_iter().map(f64::from).collect(),
-            }
-        };
-        ScoredSample {
-            reward,
-            parts: self.credit.parts(member, compared, reward),
-            trajectories: self.credit.trajectories(&member.sample, compared).into_iter().map(of_trajectory).collect(),
+            scored.penalties = self.penalties(member, at, measures.kl.into_iter().map(|kl| weight * kl).collect());
+            scored.gradient_norms = measures.gradient_norms;
+            scored.values = measures.values.into_iter().map(f64::from).collect();
         }
     }
 
@@ -176,9 +200,12 @@ impl AdvantageRule<'_> {
                 let returns = narrow(&self.table.advantage_config().returns(trajectory, scored.reward));
                 return Some(Experience { sample, advantages, values: narrow(&trajectory.values), returns, ..bare });
             }
-            for (advantage, credit) in
-                advantages.iter_mut().zip(self.credit.of_tokens(member, number).unwrap_or_default())
-            {
+            // A comparison of turns has the credit in it.
+            let credit = match self.table.advantage.turns {
+                Some(_) => None,
+                None => self.credit.of_tokens(member, number),
+            };
+            for (advantage, credit) in advantages.iter_mut().zip(credit.unwrap_or_default()) {
                 *advantage += credit as f32;
             }
             Some(Experience { sample, advantages, ..bare })

@@ -41,6 +41,11 @@ impl<'a> CreditRule<'a> {
         CreditRule { agents: &ONE, weights: BTreeMap::from([("r", 2.0)]), text: &TEXT }
     }
 
+    #[cfg(test)]
+    pub(crate) fn of_agents(agents: &'a AgentTables) -> Self {
+        Self { agents, ..CreditRule::plain() }
+    }
+
     /// Which trajectories of a group are compared with each other.
     pub(crate) fn compared_trajectories(&self, group: &Group) -> Vec<ComparedTrajectories> {
         match self.agents.of(&group.task).reward_to {
@@ -139,6 +144,15 @@ impl<'a> CreditRule<'a> {
             self.scores(member).flat_map(|(_, weight, score)| weighted(weight, score, number)).collect();
         let trajectory = member.sample.trajectories.get(number).filter(|_| !credits.is_empty())?;
         place(&credits, trajectory, trajectory.tokens()?, self.text).ok()
+    }
+
+    /// The sum of the credit of each message of a trajectory that has any, times the weights of the rewards.
+    pub(crate) fn of_messages(&self, member: &Member, number: usize) -> BTreeMap<u32, f64> {
+        let mut credits = BTreeMap::new();
+        for credit in self.scores(member).flat_map(|(_, weight, score)| weighted(weight, score, number)) {
+            *credits.entry(credit.message).or_default() += credit.value;
+        }
+        credits
     }
 
     /// The scores that rewards of the run gave, with the names and weights of the rewards.
@@ -273,7 +287,7 @@ mod tests {
         let of_agent = |reward_to| AgentTables::from(AgentTable { reward_to, ..AgentTable::default() });
         let signs = |reward_to: RewardTo| {
             let agents = of_agent(reward_to);
-            let rule = CreditRule { agents: &agents, ..CreditRule::plain() };
+            let rule = CreditRule::of_agents(&agents);
             let learned = advantages_of(&mut [&mut group.clone()], &rl_table(""), &rule).remove(0);
             let sign =
                 |experience: &gavel_train::Experience| (experience.sample.index, experience.advantages[0].signum());
@@ -285,7 +299,7 @@ mod tests {
         // The line of a trajectory has its own advantage, and so have the metrics.
         let recorded = |reward_to: RewardTo| {
             let (mut group, agents) = (group.clone(), of_agent(reward_to));
-            let rule = CreditRule { agents: &agents, ..CreditRule::plain() };
+            let rule = CreditRule::of_agents(&agents);
             let table = rl_table("algorithm = 'dr_grpo'");
             advantages_of(&mut [&mut group], &table, &rule);
             let mut metrics = gavel_runs::Metrics::default();

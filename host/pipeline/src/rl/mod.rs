@@ -12,6 +12,7 @@ mod placed_credit;
 mod step;
 mod teacher;
 mod train;
+mod turns;
 mod unlearned;
 
 pub(crate) use teacher::Teacher;

@@ -42,7 +42,10 @@ pub(crate) fn place(
 }
 
 /// The messages that the policy wrote, with the range of each message's tokens in the response.
-fn replies<'t>(
+///
+/// # Errors
+/// It is not known which turn is which message.
+pub(crate) fn replies<'t>(
     trajectory: &'t Trajectory,
     tokens: &Tokens,
 ) -> Result<BTreeMap<u32, (&'t Message, Range<usize>)>, Unplaced> {

@@ -13,6 +13,7 @@ use crate::rl::ledger::{Cause, Ledger};
 use crate::rl::measured_rules::MeasuredRules;
 use crate::rl::pace::Pace;
 use crate::rl::teacher::Teacher;
+use crate::rl::turns::check_turns;
 use crate::rl::unlearned::StepLearning;
 use crate::rows::Numbering;
 use crate::run::Run;
@@ -306,7 +307,10 @@ impl RlRun<'_> {
         let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
         let credit = CreditRule::new(config, text);
-        next.iter().try_for_each(|drawn| credit.check(step.number, &drawn.group))?;
+        next.iter().try_for_each(|drawn| match table.advantage.turns {
+            Some(_) => check_turns(step.number, &drawn.group),
+            None => credit.check(step.number, &drawn.group),
+        })?;
         let greedy = next.iter().map(|drawn| drawn.greedy.clone()).collect();
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
