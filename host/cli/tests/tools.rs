@@ -108,6 +108,8 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     let said = replayed("runs/demo-tools");
     assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
 
+    turns_that_called_the_tool_are_compared(&project);
+
     // The same policy, and an MCP server in place of the component.
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/tests/mcp_server.py");
     let tool = format!("tool=[{{name=\"remote\",mcp=[\"python3\",{script:?},\"newest\",\"stdio\"]}}]");
@@ -123,6 +125,32 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     let said = replayed("runs/remote");
     assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
     what_a_server_did_is_not_learned(&project);
+}
+
+/// Credit for a call reaches the comparison of turns, though a call has no text.
+fn turns_that_called_the_tool_are_compared(project: &Project) {
+    let rewards = format!(
+        "reward=[{{name=\"answer\",path={:?},params={{prefix=\"Answer:\"}}}},{{name=\"calls\",path={:?},params={{score=false,found=0.5,missed=-0.5}}}}]",
+        built("plugins/exact-answer.wasm"),
+        built("plugins/tool-credit.wasm"),
+    );
+    let settings = [rewards.as_str(), "train.advantage={turns=\"state\",gamma=0.95}", "log.name=turns"];
+    let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+    project.succeed(&TRAIN[..11].iter().copied().chain(settings).collect::<Vec<_>>());
+    let (mut credited, mut uncredited) = (0, 0);
+    for line in lines(&project.path("runs/turns/trajectories/step-000001.jsonl")) {
+        let credit = &line["plugins"]["calls"]["credit"];
+        match line["tool_turns"].as_u64().unwrap() {
+            0 => uncredited += usize::from(credit.as_array().is_none_or(Vec::is_empty)),
+            _ => {
+                let first = &credit[0];
+                assert_eq!([&first["message"], &first["start"], &first["end"]], [&json!(0), &json!(0), &json!(0)]);
+                assert_eq!(first["value"].as_f64().unwrap().abs(), 0.5);
+                credited += 1;
+            }
+        }
+    }
+    assert!(credited > 0 && credited + uncredited == 32, "{credited}, {uncredited}");
 }
 
 /// A run whose calculator is an MCP server that ends at each `every`-th call: its error output, and its trajectories.
