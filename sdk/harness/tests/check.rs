@@ -176,6 +176,7 @@ fn a_benchmark_measures_what_it_says() {
     assert!(liar.advice.contains("plugin check"), "{}", liar.advice);
     let impure = bench(&spec("guests/gullible.wasm", json!({})), &[], &sums(), Duration::from_millis(50)).unwrap();
     assert!(impure.reuse.is_none() && impure.advice.contains("does not declare itself pure"));
+    assert!(impure.advice.contains("`reuse = 64`"), "{}", impure.advice);
     let mut asks = spec("guests/asks.wasm", json!({}));
     asks.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
     let error = bench(&asks, &[], &sums(), Duration::from_millis(50)).unwrap_err();

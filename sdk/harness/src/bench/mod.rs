@@ -163,7 +163,9 @@ fn advice(plugin: &LoadedPlugin, reuse: Option<&Reuse>) -> String {
         None if plugin.tool().is_some_and(Tool::keeps_state) => {
             "an instance for each trajectory: if no call depends on an earlier one, declare the tool pure, and trajectories reserve no memory".to_owned()
         }
-        None => "fresh instances: the plugin does not declare itself pure".to_owned(),
+        None => {
+            format!("fresh instances: the plugin does not declare itself pure. If the same input always gets the same answer, declare it, and `bench` measures `reuse = {REUSED}`")
+        }
         Some(Reuse { same_verdicts: false, .. }) => {
             "fresh instances: the plugin declares itself pure, but reused instances give other verdicts; see `gavel plugin check`".to_owned()
         }
