@@ -243,7 +243,7 @@ mod tests {
     fn agents_are_written_as_they_were_read() {
         for written in ["agent.max_turns = 3", TWO] {
             let read = agents(written).unwrap();
-            let again = toml::to_string(&Table::from_iter([("agent", toml::Value::try_from(&read).unwrap())])).unwrap();
+            let again = Table::from_iter([("agent".to_owned(), toml::Value::try_from(&read).unwrap())]).to_string();
             assert_eq!(again.contains("[[agent]]"), written == TWO);
             assert_eq!(agents(&again).unwrap(), read);
         }

@@ -52,7 +52,6 @@ fn tables_around(key: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{RlTable, load};
 
     const BASE: &str = r#"

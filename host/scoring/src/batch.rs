@@ -60,7 +60,8 @@ fn outcomes(judges: Arc<Judges>, batch: Vec<ScoreRequest>) -> BoxFuture<'static,
         for request in &batch {
             outcomes.push(outcome(&judges, request, &recorded));
         }
-        join_all(outcomes).await
+        // The runtime would let a task pause in the middle of a batch, where later samples hold instances already.
+        tokio::task::unconstrained(join_all(outcomes)).await
     };
     scored.boxed()
 }

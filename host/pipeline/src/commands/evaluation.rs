@@ -7,7 +7,7 @@ use crate::rows::{dataset_rows, task, template_kwargs, tools, usable};
 use crate::run::validation::{self, Validation};
 use crate::run::{Policy, Setup, check_data_sources, scorer, tasks, try_rewards_on};
 use crate::samples::{EndpointRollout, Question, Rollout, ValidationWaits};
-use gavel_config::{AgentKind, Config, ModelKind, ModelTable};
+use gavel_config::{Config, ModelKind, ModelTable};
 use gavel_data::Group;
 use gavel_rollout::AsyncEngine;
 use gavel_runs::{Metrics, check_weights};
