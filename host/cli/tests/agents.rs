@@ -271,9 +271,12 @@ fn training_computes_the_log_probs_of_rollout_with_every_template() {
         (None, "mistral_v3 zephyr"),
         (
             Some(("tool", "exact")),
-            "chatml deepseek_v3_1 deepseek_v3_2 deepseek_v4 deepseekv3 function_gemma header_json_tools kimi_k2 mistral_small pythonic qwen2_5 qwen2_5_training qwen3_instruct_2507 qwen3_training smolvlm",
+            "chatml deepseek_v3_1 deepseek_v3_2 deepseek_v4 function_gemma header_json_tools kimi_k2 mistral_small pythonic qwen2_5 qwen2_5_training qwen3_instruct_2507 qwen3_training smolvlm",
         ),
-        (Some(("tool", "split")), "constructs deepseek_r1_distill gemma4 glm4_7 glm4moe qwen3 qwen3_5_think seed_oss"),
+        (
+            Some(("tool", "split")),
+            "constructs deepseek_r1_distill deepseekv3 gemma4 glm4_7 glm4moe qwen3 qwen3_5_think seed_oss",
+        ),
         (Some(("user", "exact")), "phi3 turns turns_with_parts"),
         // They refuse an answer of a tool that the policy did not call.
         (Some(("user", "split")), "gptoss minimax_m2"),

@@ -55,9 +55,14 @@ impl TextModel {
             ..Message::new(Role::Tool, "It is 7.")
         };
         let after_tool = renderer.check(prompt, [&tool, &tool]);
+        let after_users = || renderer.check(prompt, [&|_| user(), &|_| user()]);
         let after_user = match after_tool {
-            History::Refused { .. } => renderer.check(prompt, [&|_| user(), &|_| user()]),
-            _ => renderer.check(prompt, [&tool, &|_| user()]),
+            History::Refused { .. } => after_users(),
+            // A template may keep a reply with a call and rewrite one without.
+            _ => match renderer.check(prompt, [&tool, &|_| user()]) {
+                History::Kept => after_users(),
+                other => other,
+            },
         };
         Ok(HistoryCheck { after_tool, after_user })
     }

@@ -17,7 +17,7 @@ const HISTORIES: [(&str, &str, &str); 30] = [
     ("deepseek_v3_1", "kept", "kept"),
     ("deepseek_v3_2", "kept", "kept"),
     ("deepseek_v4", "kept", "kept"),
-    ("deepseekv3", "kept", "kept"),
+    ("deepseekv3", "kept", "what was thought"),
     ("function_gemma", "kept", "kept"),
     ("gemma4", "writes replies in another way", "what was thought"),
     ("glm4_7", "kept", "what was thought"),
