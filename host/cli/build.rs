@@ -1,8 +1,9 @@
-//! Lets the binary find the libtorch that it was linked with.
+//! Lets `gavel-models` and the tests find the libtorch that they were linked with.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if let Ok(lib) = std::env::var("DEP_TCH_LIBTORCH_LIB") {
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{lib}");
+        println!("cargo:rustc-link-arg-bin=gavel-models=-Wl,-rpath,{lib}");
+        println!("cargo:rustc-link-arg-tests=-Wl,-rpath,{lib}");
     }
 }

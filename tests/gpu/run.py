@@ -1,14 +1,14 @@
 """Checks and measures Gavel on a GPU, against `transformers`, PyTorch and the limits of the device.
 
-    python tests/gpu/run.py path/to/gavel checks              # are the results right? A minute on an H200, 16 cores
-    python tests/gpu/run.py path/to/gavel speeds              # how fast is it? Five minutes there, six with TRL
-    python tests/gpu/run.py path/to/gavel speeds --only decode train --models 0.5B
-    python tests/gpu/run.py path/to/gavel checks --small      # small models on the CPU, to test this script
+    python tests/gpu/run.py path/to/gavel-models checks              # are the results right? A minute on an H200, 16 cores
+    python tests/gpu/run.py path/to/gavel-models speeds              # how fast is it? Five minutes there, six with TRL
+    python tests/gpu/run.py path/to/gavel-models speeds --only decode train --models 0.5B
+    python tests/gpu/run.py path/to/gavel-models checks --small      # small models on the CPU, to test this script
 
 It needs a Python with PyTorch for CUDA, transformers and peft, and builds nothing. The binary runs against the libtorch
 of that PyTorch, which must have the version that the binary was built with:
 
-    cargo build --profile gpu --bin gavel && strip target/gpu/gavel && xz -T0 target/gpu/gavel      # 20 MiB
+    cargo build --profile gpu --bin gavel-models && strip target/gpu/gavel-models && xz -T0 target/gpu/gavel-models      # 20 MiB
 
 Beside this folder, the checks need tests/parity and built plugins (`cargo xtask plugins`). What is missing is a row: the
 data of `cargo xtask demo`, nvcc and compute-sanitizer. Programs that end with .xz are unpacked first.

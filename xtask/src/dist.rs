@@ -21,6 +21,9 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/gavel.fish"),
 ];
 
+/// The program that is linked with libtorch.
+const MODELS: &str = "gavel-models";
+
 /// Builds everything, packs it into `target/dist/NAME.tar.gz`, and checks that the archive runs in another folder.
 pub fn run(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
@@ -32,8 +35,8 @@ pub fn run(root: &Path) -> Result<()> {
     let folder = dist.join(&name);
     ui::step("files", || {
         remove(&folder)?;
-        binary(&built, &folder)?;
-        libraries(&built, &libtorch, &folder.join("lib"))?;
+        binaries(&built, &folder)?;
+        libraries(&built.join(MODELS), &libtorch, &folder.join("lib"))?;
         components(root, &programs, &folder)?;
         sums(&folder)?;
         pages(root, &folder)?;
@@ -55,7 +58,7 @@ pub fn run(root: &Path) -> Result<()> {
     })
 }
 
-/// Builds the binary as `cargo build --release` does.
+/// Builds the programs as `cargo build --release` does; gives their folder.
 fn build_host(root: &Path, libtorch: &Path) -> Result<PathBuf> {
     ui::loud_step("host", "building", || {
         Call::cargo(["build", "--release", "--workspace", "--bins"])
@@ -63,7 +66,7 @@ fn build_host(root: &Path, libtorch: &Path) -> Result<PathBuf> {
             .env("LIBTORCH", libtorch)
             .show("cannot build the host")
             .map_err(|failure| failure.hint("see the compiler's message above"))?;
-        Ok((root.join("target/release/gavel"), "target/release/gavel".into()))
+        Ok((root.join("target/release"), "target/release/gavel, target/release/gavel-models".into()))
     })
 }
 
@@ -74,16 +77,17 @@ fn target() -> Result<String> {
     host.map(str::to_owned).ok_or_else(|| Failure::new("rustc does not say what it builds for"))
 }
 
-/// Copies the binary without its debugging information, which is half of it. The names of functions stay, for the
+/// Copies the binaries without their debugging information, which is half of them. The names of functions stay, for the
 /// backtrace of a panic.
-fn binary(built: &Path, folder: &Path) -> Result<()> {
+fn binaries(built: &Path, folder: &Path) -> Result<()> {
     let bin = folder.join("bin");
     make(&bin)?;
-    let gavel = bin.join("gavel");
-    Call::new("strip", [Path::new("--strip-debug"), Path::new("-o"), &gavel, built])
-        .read("cannot strip the binary")
-        .map_err(|failure| failure.hint("install it (Debian, Ubuntu: apt install binutils)"))?;
-    runpath::set(&gavel, runpath::BESIDE)
+    for name in ["gavel", MODELS] {
+        Call::new("strip", [Path::new("--strip-debug"), Path::new("-o"), &bin.join(name), &built.join(name)])
+            .read("cannot strip the binary")
+            .map_err(|failure| failure.hint("install it (Debian, Ubuntu: apt install binutils)"))?;
+    }
+    runpath::set(&bin.join(MODELS), runpath::BESIDE)
 }
 
 /// Copies the libraries of libtorch that the binary loads; the system has the others.

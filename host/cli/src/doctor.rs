@@ -3,10 +3,12 @@
 mod finding;
 mod release;
 
+pub use finding::Finding;
+
+use crate::models::Models;
 use crate::terminal::outln;
 use anyhow::Result;
 use clap::Args;
-use finding::Finding;
 use gavel_plugin::{Sandbox, SandboxConfig, component_cache};
 use gavel_project::Language;
 use std::num::NonZeroUsize;
@@ -21,7 +23,8 @@ use std::process::ExitCode;
 )]
 pub struct DoctorArgs;
 
-pub fn run(_: DoctorArgs) -> Result<ExitCode> {
+pub fn run<M: Models>(_: DoctorArgs) -> Result<ExitCode> {
+    let models = M::findings()?;
     let mut is_broken = false;
     let mut print = |what: &str, finding: Finding| {
         let (state, found, to_do) = match finding {
@@ -44,7 +47,7 @@ pub fn run(_: DoctorArgs) -> Result<ExitCode> {
     if let Some(finding) = release::components() {
         print("standard plugins", finding);
     }
-    for (what, finding) in training() {
+    for (what, finding) in models {
         print(what, finding);
     }
     for language in Language::ALL {
@@ -76,50 +79,6 @@ fn cache() -> Finding {
             Finding::Missing(what.to_owned(), to_do)
         }
     }
-}
-
-#[cfg(feature = "train")]
-fn training() -> Vec<(&'static str, Finding)> {
-    use bytesize::ByteSize;
-    use gavel_policy::device::{DeviceMemory, memory, select, why_no_gpu};
-
-    // Without it, the process would not have started.
-    let libtorch = crate::libtorch::loaded().unwrap_or_else(|| "linked".into());
-    let gpu = match (why_no_gpu(), select("cuda:0").and_then(memory)) {
-        (Some(why), _) => Finding::Missing(
-            why,
-            "models are trained on the processor; for a GPU, install its driver and a PyTorch with CUDA, and set LD_LIBRARY_PATH to its folder torch/lib or build gavel with it"
-                .into(),
-        ),
-        (None, Ok(DeviceMemory { total, free })) => {
-            let nccl = match gavel_torch::cuda::nccl_version() {
-                Ok(version) => format!("several connected by NCCL {version}"),
-                Err(why) => format!("not several, because {why}"),
-            };
-            Finding::Ok(format!("cuda:0, {} of {} free; {nccl}", ByteSize(free), ByteSize(total)))
-        }
-        (None, Err(error)) => Finding::Missing(error.to_string(), "check the driver with `nvidia-smi`".into()),
-    };
-    let host = match select("cpu").and_then(memory) {
-        Ok(DeviceMemory { total, free }) if free < 1 << 30 => Finding::Missing(
-            format!("{} of {} free", ByteSize(free), ByteSize(total)),
-            "end other programs; `gavel train --dry-run` prints what a run needs".into(),
-        ),
-        Ok(DeviceMemory { total, free }) => Finding::Ok(format!("{} of {} free", ByteSize(free), ByteSize(total))),
-        Err(error) => {
-            Finding::Missing(error.to_string(), "runs start without a check that the memory is enough".into())
-        }
-    };
-    vec![("libtorch", Finding::Ok(libtorch)), ("memory", host), ("GPU", gpu)]
-}
-
-#[cfg(not(feature = "train"))]
-fn training() -> Vec<(&'static str, Finding)> {
-    let missing = Finding::Missing(
-        "this gavel is built without it: it scores, replays and tests plugins".into(),
-        crate::without_training::WHAT_TO_DO.into(),
-    );
-    vec![("libtorch", missing)]
 }
 
 /// What plugins in `language` are built with.

@@ -9,6 +9,7 @@ mod reward_models;
 pub mod source;
 mod summary;
 
+use crate::models::Models;
 use crate::plugin_args::{self, PluginArg};
 use crate::progress;
 use crate::terminal;
@@ -117,7 +118,7 @@ pub struct ScoreArgs {
     json: bool,
 }
 
-pub fn run(args: ScoreArgs) -> Result<ExitCode> {
+pub fn run<M: Models>(args: ScoreArgs) -> Result<ExitCode> {
     if args.json && is_dash(&args.out) {
         bail!("--json and --out - would both write to stdout\nhint: leave out --json: the summary is on stderr too");
     }
@@ -134,7 +135,7 @@ pub fn run(args: ScoreArgs) -> Result<ExitCode> {
             plugins
         }
     };
-    let reward_models = reward_models::load(args.reward_models, &mut plugins, limits)?;
+    let reward_models = M::reward_models(args.reward_models, &mut plugins, limits)?;
     let names: ColumnNames = args.columns.into_iter().collect();
     let is_stdin = args.data.as_deref().is_some_and(is_dash);
     let data = args.data.as_deref().filter(|_| !is_stdin).map(gavel_hub::dataset).transpose()?;

@@ -14,17 +14,21 @@ use tracing_subscriber::fmt::format::debug_fn;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Prints a line to stdout: a line break in it is escaped.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! outln {
     () => { $crate::terminal::out(format_args!("")) };
     ($($text:tt)*) => { $crate::terminal::out(format_args!($($text)*)) };
 }
 
 /// Prints a line to stderr: a line break in it is escaped.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! errln {
     ($($text:tt)*) => { $crate::terminal::err(format_args!($($text)*)) };
 }
 
-pub(crate) use {errln, outln};
+pub use crate::{errln, outln};
 
 pub fn out(line: fmt::Arguments<'_>) {
     line_to(&mut std::io::stdout(), format_args!("{}", Shown(line)));

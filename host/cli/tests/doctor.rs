@@ -54,6 +54,8 @@ fn the_plugins_of_a_release_are_compared_with_its_list() {
         std::fs::create_dir(path(folder)).unwrap();
     }
     std::fs::hard_link(env!("CARGO_BIN_EXE_gavel"), path("bin/gavel")).unwrap();
+    #[cfg(feature = "train")]
+    std::fs::hard_link(env!("CARGO_BIN_EXE_gavel-models"), path("bin/gavel-models")).unwrap();
     let doctor = || {
         let output = std::process::Command::new(path("bin/gavel")).arg("doctor").output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
@@ -90,16 +92,44 @@ fn a_cache_that_cannot_be_used_says_why() {
     assert!(lines[1].contains("set GAVEL_CACHE_DIR to a folder of yours; until then"), "{printed}");
 }
 
+/// `gavel` in a folder without `gavel-models`.
+fn alone(project: &Project, args: &[&str]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let gavel = folder.path().join("gavel");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_gavel"), &gavel).unwrap();
+    let output = std::process::Command::new(gavel).args(args).current_dir(project.path("")).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output))
+}
+
 #[test]
-#[cfg(not(feature = "train"))]
-fn a_build_without_training_names_the_commands_that_it_lacks() {
+fn without_its_other_program_gavel_names_the_commands_that_it_lacks() {
     let project = Project::empty();
     for command in ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"] {
-        let output = project.run(&[command, "-c", "run.toml"]);
         let expected = format!(
-            "error: this gavel is built without training, so it has no `gavel {command}`\nhint: to train, evaluate or serve, build gavel with its default features\n"
+            "error: `gavel {command}` needs the program gavel-models, which is not beside this gavel\nhint: to train, evaluate or serve, build gavel with its default features, and keep both programs in one folder\n"
         );
-        assert_eq!((output.status.code(), stderr(&output)), (Some(2), expected));
+        assert_eq!(alone(&project, &[command, "-c", "run.toml"]), (Some(2), String::new(), expected));
     }
-    assert!(stderr(&project.run(&["trian"])).contains("unrecognized subcommand 'trian'"));
+    assert!(alone(&project, &["trian"]).2.contains("unrecognized subcommand 'trian'"));
+    let (status, printed, _) = alone(&project, &["doctor"]);
+    assert_eq!(status, Some(0));
+    assert!(about(&printed, "libtorch")[0].starts_with("missing "), "{printed}");
+    project.write("rows.jsonl", "{\"prompt\": \"?\", \"response\": \"1\"}\n");
+    let score = ["score", "--reward-model", "quality=models/reward", "--data", "rows.jsonl", "--out", "out.jsonl"];
+    let (status, _, said) = alone(&project, &score);
+    assert_eq!(status, Some(2));
+    assert!(said.starts_with("error: the reward model `quality` needs the program gavel-models, which is"), "{said}");
+}
+
+#[test]
+#[cfg(all(feature = "train", target_os = "linux"))]
+fn gavel_itself_does_not_load_libtorch() {
+    let libraries = |program: &str| {
+        // The loader of programs prints what it would load.
+        let output = std::process::Command::new(program).env("LD_TRACE_LOADED_OBJECTS", "1").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (light, whole) = (libraries(env!("CARGO_BIN_EXE_gavel")), libraries(env!("CARGO_BIN_EXE_gavel-models")));
+    assert!(light.contains("libc.so") && !light.contains("torch"), "{light}");
+    assert!(whole.contains("libtorch_cpu.so"), "{whole}");
 }

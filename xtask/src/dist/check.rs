@@ -15,7 +15,7 @@ pub fn unpacked(archive: &Path, name: &str, place: &Path) -> Result<()> {
     Call::new("tar", [Path::new("-xzf"), archive, Path::new("-C"), place]).read("cannot unpack the archive")?;
     let folder = place.join(name);
     let gavel = folder.join("bin/gavel");
-    let found = runpath::of(&gavel)?;
+    let found = runpath::of(&folder.join("bin/gavel-models"))?;
     if found != runpath::BESIDE {
         return Err(Failure::new(format!("the binary looks for libraries in {found}")));
     }

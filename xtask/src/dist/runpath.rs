@@ -21,7 +21,7 @@ pub fn of(binary: &Path) -> Result<String> {
 }
 
 /// Writes another RUNPATH in the place of the binary's own: linking again would take minutes, and would leave
-/// `target/release/gavel` without its libtorch.
+/// `target/release/gavel-models` without its libtorch.
 pub fn set(binary: &Path, path: &str) -> Result<()> {
     let old = of(binary)?;
     let mut bytes = fs::read(binary).map_err(|error| cannot("read", binary, &error))?;

@@ -1,7 +1,7 @@
 //! What a check of `gavel doctor` finds.
 
 /// The result of a check.
-pub(super) enum Finding {
+pub enum Finding {
     /// It is there: where, or how much of it.
     Ok(String),
     /// It is not there: why, and what to do.

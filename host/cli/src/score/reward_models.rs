@@ -1,87 +1,11 @@
-//! `--reward-model`: reward models that score, or that plugins ask.
+//! `--reward-model`
 
-use anyhow::{Result, bail};
-use gavel_plugin::{Limits, RewardModel};
-use gavel_scoring::WeightedPlugin;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use anyhow::Result;
 
 /// `NAME=DIR`, `NAME=URL` or `NAME=TABLE`
 pub fn argument(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, model)) if !name.is_empty() && !model.is_empty() => Ok((name.to_owned(), model.to_owned())),
         _ => Err("it is not NAME=DIR; write quality=models/reward-1b".into()),
-    }
-}
-
-/// Loads the models. A model that no plugin is granted scores by itself: its reward is added to `plugins`.
-#[cfg(feature = "train")]
-pub fn load(
-    given: Vec<(String, String)>,
-    plugins: &mut Vec<WeightedPlugin>,
-    limits: Limits,
-) -> Result<BTreeMap<String, Arc<dyn RewardModel>>> {
-    use gavel_config::RewardTable;
-    use gavel_plugin::LimitsTable;
-
-    if given.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    crate::environment::prepare_one_team()?;
-    let mut tables = BTreeMap::new();
-    for (name, model) in given {
-        if tables.contains_key(&name) {
-            bail!("--reward-model names `{name}` twice\nhint: give each model another name");
-        }
-        let table = table(&name, &model)?;
-        tables.insert(name, table);
-    }
-    let is_granted = |name: &String| plugins.iter().any(|plugin| plugin.spec.grants.reward_model.contains(name));
-    let rewards: Vec<_> =
-        tables.keys().filter(|name| !is_granted(name)).map(|name| RewardTable::of_model(name)).collect();
-    plugins.extend(rewards.into_iter().map(|reward| {
-        let mut plugin = reward.plugin(&LimitsTable::default());
-        plugin.spec.limits = limits;
-        plugin
-    }));
-    Ok(gavel_pipeline::RewardModels::load(&tables)?.asked())
-}
-
-/// A folder or a name on the hub, the address of a server, or a table as in `[reward_model.NAME]`.
-#[cfg(feature = "train")]
-fn table(name: &str, model: &str) -> Result<gavel_config::RewardModelTable> {
-    use gavel_config::RewardModelTable;
-
-    #[derive(serde::Deserialize)]
-    struct Line {
-        model: RewardModelTable,
-    }
-    let mut table = match model {
-        table if table.trim_start().starts_with('{') => {
-            let line: Line = toml::from_str(&format!("model = {table}"))
-                .map_err(|error| anyhow::anyhow!("--reward-model {name}: {}", error.message()))?;
-            line.model
-        }
-        url if url.starts_with("http://") || url.starts_with("https://") => RewardModelTable::of_url(url.to_owned()),
-        path => RewardModelTable::of(path.into()),
-    };
-    table.validate(name)?;
-    table.find_on_hub(name)?;
-    Ok(table)
-}
-
-/// A build without training loads no models.
-#[cfg(not(feature = "train"))]
-pub fn load(
-    given: Vec<(String, String)>,
-    _: &mut Vec<WeightedPlugin>,
-    _: Limits,
-) -> Result<BTreeMap<String, Arc<dyn RewardModel>>> {
-    match given.first() {
-        None => Ok(BTreeMap::new()),
-        Some((name, _)) => bail!(
-            "this gavel is built without training, so it cannot load the reward model `{name}`\nhint: {}",
-            crate::without_training::WHAT_TO_DO
-        ),
     }
 }

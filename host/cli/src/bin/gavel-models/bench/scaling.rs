@@ -1,9 +1,9 @@
 //! `gavel bench scaling`
 
 use super::step_time::{Cluster, StepTime, Work, predict};
-use crate::{table, terminal};
 use anyhow::{Context, Result};
 use clap::Args;
+use gavel::{table, terminal};
 use gavel_policy::{Dtype, ModelConfig};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Measuring batch after batch.
 
-use crate::terminal;
 use anyhow::Result;
+use gavel::terminal;
 use serde::Serialize;
 
 /// Measures each batch, and prints a table of all results; with `json`, prints each in a line as soon as it is known.

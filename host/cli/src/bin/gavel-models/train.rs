@@ -1,12 +1,12 @@
 //! `gavel train`, `sft`, `reward-model` and `dpo`
 
 use crate::command_line;
-use crate::component::component;
 use crate::environment::prepare_one_team;
 use crate::shown_rows::print_rows;
-use crate::terminal::{self, errln, outln};
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
+use gavel::component::component;
+use gavel::terminal::{self, errln, outln};
 use gavel_config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, TrainTable, load};
 use gavel_data::{CausedBy, OutcomeKind};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Planned, PlannedGpu, Start, Summary};

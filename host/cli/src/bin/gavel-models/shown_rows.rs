@@ -1,7 +1,7 @@
 //! Prints rows as a model reads them.
 
-use crate::terminal::{self, outln};
 use anyhow::Result;
+use gavel::terminal::{self, outln};
 use gavel_pipeline::{ShownPart, ShownRow, ShownText};
 use serde_json::{Value, json};
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! `gavel eval`
 
 use crate::environment::prepare_one_team;
-use crate::outcomes::Outcomes;
-use crate::progress;
-use crate::table;
-use crate::terminal::{self, errln, outln};
 use crate::train::ConfigArgs;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use gavel::outcomes::Outcomes;
+use gavel::progress;
+use gavel::table;
+use gavel::terminal::{self, errln, outln};
 use gavel_config::Config;
 use gavel_data::dataset::{check_writable, write_rows};
 use gavel_data::{Group, ShownLines};

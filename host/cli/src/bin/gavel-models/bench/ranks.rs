@@ -2,8 +2,8 @@
 
 use super::measure::median;
 use super::step_time::{PIECE, update_bytes, update_seconds};
-use crate::table;
 use anyhow::{Context, Result};
+use gavel::table;
 use gavel_policy::{Device, Kind, Tensor};
 use gavel_torch::peers::{Cost, Peers};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! The options that choose a model.
 
-use crate::plugin_args::bytes;
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
+use gavel::plugin_args::bytes;
 use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, cache_budget};
 use gavel_rollout::{AsyncEngine, Observer, Reading, RewardModel, RewardModelConfig, load};
 use gavel_runs::check_weights;

@@ -2,9 +2,9 @@
 
 use crate::environment::prepare_one_team;
 use crate::model_args::ModelArgs;
-use crate::terminal;
 use anyhow::{Context, Result};
 use clap::Args;
+use gavel::terminal;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Message, Role};
 use gavel_policy::{DrawnToken, Sampling};

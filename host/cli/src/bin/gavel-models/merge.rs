@@ -1,8 +1,8 @@
 //! `gavel merge`
 
-use crate::terminal::outln;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use gavel::terminal::outln;
 use gavel_data::files::finish_folder;
 use gavel_policy::{Device, Model, ModelFolder, stored_kind};
 use gavel_runs::check_weights;

@@ -2,10 +2,10 @@
 
 use crate::environment::prepare_one_team;
 use crate::model_args::ModelArgs;
-use crate::terminal::{errln, outln};
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use clap::Args;
+use gavel::terminal::{errln, outln};
 use gavel_policy::{Head, ModelConfig};
 use gavel_rollout::{AsyncEngine, RewardModel};
 use gavel_serve::{Metrics, classifier, openai};

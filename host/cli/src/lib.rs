@@ -1,0 +1,59 @@
+//! The `gavel` command, and what it shares with [`gavel-models`](models), the program for the commands that run models.
+
+#[doc(hidden)]
+pub mod command;
+mod completions;
+#[doc(hidden)]
+pub mod component;
+#[doc(hidden)]
+pub mod doctor;
+mod man;
+#[doc(hidden)]
+pub mod models;
+#[doc(hidden)]
+pub mod outcomes;
+mod plugin;
+#[doc(hidden)]
+pub mod plugin_args;
+#[doc(hidden)]
+pub mod progress;
+mod replay;
+mod report;
+mod score;
+#[doc(hidden)]
+pub mod table;
+#[doc(hidden)]
+pub mod terminal;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use command::{Command, LogLevel};
+use models::{Beside, hand_over};
+use std::process::ExitCode;
+
+/// Post-train language models with reinforcement learning; rewards are
+/// WebAssembly components, run in a sandbox.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    log: LogLevel,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Runs the command of this process. What this program does not know, and what lists all commands, is the other
+/// program's, if it is there.
+pub fn gavel() -> ExitCode {
+    let parsed = match Cli::try_parse() {
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => error.exit(),
+        Ok(cli) if !cli.command.lists_commands() => Ok(cli),
+        parsed => match hand_over() {
+            Some(error) => return command::end(Err(error)),
+            None => parsed,
+        },
+    };
+    let cli = parsed.unwrap_or_else(|error| models::exit(&error));
+    command::start(&cli.log.level, |gavel| gavel);
+    command::end(cli.command.run::<Beside>(Cli::command()))
+}

@@ -1,0 +1,39 @@
+//! A `gavel` without `gavel-models`, and so without libtorch.
+
+use crate::doctor::Finding;
+use crate::terminal;
+use anyhow::{Error, anyhow};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// The commands of `gavel-models`.
+const LACKING: [&str; 9] = ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"];
+
+/// Why one of them cannot run.
+const LACKS: &str = "needs the program gavel-models, which is not beside this gavel";
+
+/// What to do for one of them.
+const WHAT_TO_DO: &str =
+    "to train, evaluate or serve, build gavel with its default features, and keep both programs in one folder";
+
+/// The error of a reward model that cannot be loaded.
+pub fn reward_model(name: &str) -> Error {
+    anyhow!("the reward model `{name}` {LACKS}\nhint: {WHAT_TO_DO}")
+}
+
+/// What `gavel doctor` reports.
+pub fn findings() -> Vec<(&'static str, Finding)> {
+    let why = "gavel-models is not beside this gavel, which scores, replays and tests plugins";
+    vec![("libtorch", Finding::Missing(why.into(), WHAT_TO_DO.into()))]
+}
+
+/// Ends the process with the error of the command line.
+pub fn exit(error: &clap::Error) -> ! {
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+        && LACKING.contains(&name.as_str())
+    {
+        terminal::error(&format!("`gavel {name}` {LACKS}\nhint: {WHAT_TO_DO}"));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
