@@ -244,6 +244,11 @@ impl<T: TrainTable> Config<T> {
             return Err(ConfigError::value("data.accuracy", "the name of a [[reward]]", name));
         }
         self.schedule.validate()?;
+        if let Some(most) = self.train.max_token_staleness().filter(|most| *most >= self.schedule.max_staleness) {
+            let must =
+                format!("below schedule.max_staleness = {}, which no token exceeds", self.schedule.max_staleness);
+            return Err(ConfigError::value("train.off_policy.max_token_staleness", &must, most));
+        }
         self.ranks.validate()?;
         if T::LEARNS && !T::DRAWS {
             let written = [

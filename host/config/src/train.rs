@@ -263,6 +263,10 @@ impl TrainTable for RlTable {
         Some(self.max_pause)
     }
 
+    fn max_token_staleness(&self) -> Option<u64> {
+        self.off_policy.and_then(|correction| correction.max_token_staleness)
+    }
+
     fn complete(&mut self, max_staleness: u64) {
         if max_staleness > 0 || self.off_policy.is_some() {
             let old = *self.loss.old_logprobs.get_or_insert(OldLogProbs::Proximal);

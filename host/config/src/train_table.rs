@@ -41,6 +41,11 @@ pub trait TrainTable {
         None
     }
 
+    /// The most versions that a token may be behind the policy, if there is a bound.
+    fn max_token_staleness(&self) -> Option<u64> {
+        None
+    }
+
     /// Replaces names on the hub by local folders.
     fn find_on_hub(&mut self) -> Result<(), ConfigError> {
         Ok(())

@@ -6,7 +6,7 @@
 mod project;
 mod waits;
 
-use project::{Project, lines};
+use project::{Project, lines, stderr};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
@@ -210,4 +210,23 @@ fn the_proximal_policy_is_that_before_the_step_also_where_mini_batches_come_one_
     // The policy before the first step drew all of its data; the one before the second did not.
     assert!(number(0, "off_policy/k3_kl") < 1e-9 && number(0, "kl") > 1e-6, "{:?}", metrics[0]);
     assert!(number(1, "off_policy/k3_kl") > 1e-6, "{:?}", metrics[1]);
+}
+
+#[test]
+fn tokens_that_are_older_than_allowed_teach_nothing() {
+    let project = project("milliseconds = 0");
+    let masked = |name: &str, schedule: &str| {
+        train(&project, name, &format!("train.steps=3 schedule.max_staleness={schedule}"));
+        let value = |step: &Map<String, Value>, name: &str| step[name].as_f64().unwrap();
+        let of_step = |step| (value(step, "off_policy/masked_by_age"), value(step, "grad_norm") > 0.0);
+        project.metrics(&format!("runs/{name}"))[1..].iter().map(of_step).collect::<Vec<_>>()
+    };
+    // Each step after the first trains on tokens that are one version old.
+    assert_eq!(masked("masked", "1 train.off_policy.max_token_staleness=0"), [(0.0, true), (1.0, false), (1.0, false)]);
+    assert_eq!(masked("kept", "2 train.off_policy.max_token_staleness=1")[..2], [(0.0, true), (0.0, true)]);
+    let args = args("refused", "schedule.max_staleness=1 train.off_policy.max_token_staleness=1");
+    let output = project.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let error = stderr(&output);
+    assert!(!output.status.success());
+    assert!(error.contains("train.off_policy.max_token_staleness must be below schedule.max_staleness = 1"), "{error}");
 }

@@ -74,6 +74,8 @@ struct Step {
     explained: Vec<f64>,
     /// Whether any token had an advantage other than 0.
     has_advantage: bool,
+    /// Whether groups had one only on tokens that `max_token_staleness` masked.
+    lost_advantage: bool,
     /// The mean distance from the reference, for each update before which it was measured.
     measured_kl: Vec<f64>,
     staleness: Staleness,
@@ -315,8 +317,16 @@ impl RlRun<'_> {
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
         let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
         let mut experiences = rule.apply(&mut groups);
-        let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
-        step.has_advantage |= of_tokens.any(|advantage| *advantage != 0.0);
+        let has_advantage = |experiences: &[Vec<Experience>]| {
+            let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
+            of_tokens.any(|advantage| *advantage != 0.0)
+        };
+        if let Some(most) = table.off_policy.and_then(|correction| correction.max_token_staleness) {
+            let had_advantage = has_advantage(&experiences);
+            experiences.iter_mut().for_each(|rows| step.staleness.mask(rows, step.number - 1, most));
+            step.lost_advantage |= had_advantage && !has_advantage(&experiences);
+        }
+        step.has_advantage |= has_advantage(&experiences);
         let of_groups = |groups: &mut [Vec<Experience>]| groups.iter_mut().flat_map(std::mem::take).collect::<Vec<_>>();
         let mini_batches = experiences.chunks_mut(table.mini_batch()).map(of_groups);
         let mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();

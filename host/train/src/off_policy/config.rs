@@ -58,6 +58,9 @@ pub struct OffPolicyConfig {
     /// A trajectory with a token whose ratio is below this is rejected; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout_token_veto_threshold: Option<f64>,
+    /// The most versions that a token may be behind the policy; older ones are masked. No bound by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_token_staleness: Option<u64>,
 }
 
 impl Default for OffPolicyConfig {
@@ -70,6 +73,7 @@ impl Default for OffPolicyConfig {
             rollout_rs_threshold: None,
             rollout_rs_threshold_lower: None,
             rollout_token_veto_threshold: None,
+            max_token_staleness: None,
         }
     }
 }

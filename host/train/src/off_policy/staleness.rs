@@ -8,6 +8,7 @@ pub struct Staleness {
     tokens: u64,
     sum: u64,
     max: u64,
+    masked: u64,
 }
 
 impl Staleness {
@@ -17,9 +18,29 @@ impl Staleness {
             let learned = row.versions.iter().zip(&row.loss_mask).filter(|(_, mask)| **mask);
             for (&drawn, _) in learned {
                 let behind = version.saturating_sub(drawn);
-                *self = Self { tokens: self.tokens + 1, sum: self.sum + behind, max: self.max.max(behind) };
+                *self = Self { tokens: self.tokens + 1, sum: self.sum + behind, max: self.max.max(behind), ..*self };
             }
         }
+    }
+
+    /// Takes the advantage from the tokens that were drawn more than `most` versions before the policy with this
+    /// version. Like rejected tokens, they still count in the mean, so that a mini-batch with few tokens left does not
+    /// make a step as large as a whole one.
+    pub fn mask(&mut self, rows: &mut [Experience], version: u64, most: u64) {
+        for row in rows {
+            let tokens = row.advantages.iter_mut().zip(&row.versions).zip(&row.loss_mask);
+            for ((advantage, &drawn), _) in tokens.filter(|(_, mask)| **mask) {
+                if version.saturating_sub(drawn) > most {
+                    *advantage = 0.0;
+                    self.masked += 1;
+                }
+            }
+        }
+    }
+
+    /// The share of the tokens that were masked.
+    pub fn masked(&self) -> f64 {
+        self.masked as f64 / self.tokens.max(1) as f64
     }
 
     /// The mean over tokens; `None` without tokens.
@@ -45,10 +66,16 @@ mod tests {
             ..Default::default()
         };
         let mut staleness = Staleness::default();
-        assert_eq!(staleness.mean(), None);
+        assert_eq!((staleness.mean(), staleness.masked()), (None, 0.0));
         staleness.add(&[row(&[3, 4, 0], &[true, true, false]), row(&[5], &[true])], 5);
         staleness.add(&[row(&[1], &[true])], 5);
         // 2, 1, 0 and 4 versions.
         assert_eq!((staleness.mean(), staleness.max()), (Some(1.75), 4));
+        // Of the four tokens, those that are more than one version old.
+        let mut rows = [row(&[3, 4, 0], &[true, true, false]), row(&[5], &[true]), row(&[1], &[true])];
+        rows.iter_mut().for_each(|row| row.advantages = vec![1.0; row.versions.len()]);
+        staleness.mask(&mut rows, 5, 1);
+        assert_eq!(rows.map(|row| row.advantages), [vec![0.0, 1.0, 1.0], vec![1.0], vec![0.0]]);
+        assert_eq!(staleness.masked(), 0.5);
     }
 }

@@ -26,6 +26,7 @@ impl RlRun<'_> {
             ref critic_updates,
             ref explained,
             has_advantage,
+            lost_advantage,
             ref staleness,
             ref seconds,
             ref measured_kl,
@@ -49,6 +50,9 @@ impl RlRun<'_> {
         let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
         let learning = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
             (true, _) => StepLearning::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
+            (false, false) if lost_advantage => StepLearning::NoAdvantage(
+                "the tokens with an advantage are older than train.off_policy.max_token_staleness allows".to_owned(),
+            ),
             (false, false) => StepLearning::NoAdvantage(why_no_advantage(&all, config)),
             (false, true) => StepLearning::Learned,
         };
@@ -79,6 +83,9 @@ impl RlRun<'_> {
         if let Some(mean) = staleness.mean().filter(|_| table.off_policy.is_some()) {
             metrics.set("off_policy/staleness_mean", mean);
             metrics.count("off_policy/staleness_max", staleness.max());
+            if table.off_policy.is_some_and(|correction| correction.max_token_staleness.is_some()) {
+                metrics.set("off_policy/masked_by_age", staleness.masked());
+            }
         }
         let warnings = self.broken_judges.add(considered().map(|drawn| &drawn.group), table);
         let falling = self.measured_rules.add(&metrics);
