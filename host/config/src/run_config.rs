@@ -88,12 +88,13 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-const MAY_DIFFER: [&str; 18] = [
+const MAY_DIFFER: [&str; 19] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
     "train.max_pause",
     "schedule.watchdog",
+    "schedule.checkpoint_groups",
     "train.max_tokens_per_micro_batch",
     "train.gradient_checkpointing",
     "rollout.max_batch",

@@ -20,6 +20,9 @@ pub struct ScheduleTable {
     pub recompute_cache: bool,
     /// How often a sample with the outcome `unavailable` is drawn again; 0 by default.
     pub retries: u32,
+    /// Whether a checkpoint has the responses of groups under way; yes by default. Otherwise a resumed run draws these
+    /// groups again.
+    pub checkpoint_groups: bool,
     /// If no response and no call ends for this long, the run prints what it waits for; 5 minutes by default.
     #[serde(with = "humantime_serde")]
     pub watchdog: Duration,
@@ -33,6 +36,7 @@ impl Default for ScheduleTable {
             partial_rollout: false,
             recompute_cache: false,
             retries: 0,
+            checkpoint_groups: true,
             watchdog: Duration::from_secs(300),
         }
     }

@@ -213,6 +213,28 @@ fn the_proximal_policy_is_that_before_the_step_also_where_mini_batches_come_one_
 }
 
 #[test]
+fn a_run_without_groups_in_its_checkpoints_draws_them_again() {
+    let project = project("milliseconds = 0");
+    train(&project, "run", "schedule.max_staleness=1 schedule.checkpoint_groups=false");
+    // The version that drew the responses of step 11.
+    let versions = || -> BTreeSet<u64> {
+        let lines = trajectories(&project, "runs/run").into_iter();
+        let of_step = lines.filter(|line| number(line, "trained_step") == 11);
+        of_step.map(|line| line["tokens"]["policy_version"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(versions(), [9].into());
+    let queue = lines(&project.path("runs/run/checkpoints/step-000010/queue.jsonl"));
+    let of_group = |group: &Map<String, Value>| (number(group, "draw"), group["samples"].as_array().unwrap().len());
+    assert_eq!(queue.iter().map(of_group).collect::<Vec<_>>(), [(40, 0), (41, 0), (42, 0), (43, 0)]);
+    // The key may change with a resumed run.
+    let args = args("run", "schedule.max_staleness=1");
+    project.succeed(&args.iter().map(String::as_str).chain(["--resume-from", "10"]).collect::<Vec<_>>());
+    assert_eq!(versions(), [10].into());
+    let found = ids(&trajectories(&project, "runs/run"));
+    assert_eq!((found.len(), found.into_iter().collect()), (all_draws().len(), all_draws()));
+}
+
+#[test]
 fn tokens_that_are_older_than_allowed_teach_nothing() {
     let project = project("milliseconds = 0");
     let masked = |name: &str, schedule: &str| {

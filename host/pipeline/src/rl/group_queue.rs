@@ -45,6 +45,8 @@ pub(crate) struct GroupQueue {
     policy_waits: PolicyWaits,
     control: Control,
     watchdog: Duration,
+    /// Whether a checkpoint has the responses of the groups.
+    keeps_responses: bool,
     share: GroupShare,
 }
 
@@ -73,6 +75,7 @@ impl GroupQueue {
             policy_waits: PolicyWaits::default(),
             control,
             watchdog: schedule.watchdog,
+            keeps_responses: schedule.checkpoint_groups,
             share,
         }
     }

@@ -112,8 +112,12 @@ impl GroupQueue {
 
     /// The groups as a checkpoint keeps them, on rank 0. All ranks call this.
     pub(crate) async fn stored_by_all(&mut self) -> Result<Vec<QueuedGroup>> {
-        let mut stored: BTreeMap<u64, QueuedGroup> =
-            self.stored().into_iter().map(|group| (group.draw, group)).collect();
+        let kept = |group: QueuedGroup| match self.keeps_responses {
+            true => group,
+            false => QueuedGroup { samples: Vec::new(), ..group },
+        };
+        let stored = self.stored().into_iter().map(|group| (group.draw, kept(group)));
+        let mut stored: BTreeMap<u64, QueuedGroup> = stored.collect();
         if !self.share.ranks.are_several() {
             return Ok(stored.into_values().collect());
         }
