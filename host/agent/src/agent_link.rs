@@ -12,8 +12,8 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{
-    ContentPart, FinishReason, Message, Role, RolloutFault, RolloutReport, TaskError, ToolCall, ToolEnding, ToolUse,
-    Trajectory,
+    CallTrace, ContentPart, FinishReason, Message, Role, RolloutFault, RolloutReport, TaskError, ToolCall, ToolEnding,
+    ToolStates, ToolUse, Trajectory,
 };
 use gavel_plugin::{AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
 use gavel_text::{TextError, check_stop_texts};
@@ -108,9 +108,18 @@ impl<P: Policy> AgentLink<P> {
         if let Some(first) = trajectories.first_mut() {
             let RolloutReport { in_tools, tool_uses, .. } = std::mem::take(&mut state.before);
             first.report.in_tools.splice(0..0, in_tools);
+            first.trace.calls.splice(0..0, tool_uses.iter().map(CallTrace::from));
             first.report.tool_uses.splice(0..0, tool_uses);
         }
         Ok(trajectories)
+    }
+
+    /// Ends the sessions of the tools, and gives the states in which they ended.
+    ///
+    /// # Errors
+    /// Why the sample is no good, if a tool failed.
+    pub(crate) async fn finish_tools(&self) -> Result<ToolStates, RolloutFault> {
+        self.sessions.lock().await.finish().await
     }
 
     /// Why the sample could not continue, if a tool failed.

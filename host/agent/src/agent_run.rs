@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::progress::EpisodeProgress;
 use crate::row_settings::{agent_settings, tool_settings};
 use crate::waits_for::WaitsFor;
-use gavel_data::{Budget, Diagnosis, FinishReason, Outcome, RolloutFault, RolloutStage, Sample};
+use gavel_data::{Budget, Diagnosis, FinishReason, Outcome, RolloutFault, RolloutStage, Sample, ToolStates};
 use gavel_plugin::{AgentReport, AgentTask};
 use std::sync::Arc;
 
@@ -32,15 +32,22 @@ impl AgentEpisode {
         let attempt = Arc::new(Sample::new(task.clone(), index, Vec::new()));
         let agent_task = AgentTask { attempt, settings: agent_settings(&task) };
         let link = Arc::new(AgentLink::new(self, policy, sessions, progress.clone())?);
-        let AgentReport { answer, diagnosis, .. } =
+        let AgentReport { answer, extra, diagnosis, .. } =
             agent.run(rooms, agent_task, link.clone(), seed, waits.clone()).await;
         // An agent whose tool failed was ended, whatever it reports.
-        let tool_fault = link.tool_fault();
+        let mut tool_fault = link.tool_fault();
         // A policy that has used up its turns or tokens is not a failure of the agent.
         let answer = answer.or_else(|outcome| match (&outcome, link.exhausted()) {
             (Outcome::Fault { .. }, Some(said)) => Ok(said),
             _ => Err(outcome),
         });
+        let mut states = ToolStates::new();
+        if answer.is_ok() && tool_fault.is_none() {
+            match link.finish_tools().await {
+                Ok(ended) => states = ended,
+                Err(fault) => tool_fault = Some(fault),
+            }
+        }
         let answer = answer.map(|answer| Some(answer).filter(|_| tool_fault.is_none()));
         let mut trajectories = link.end(answer.as_ref().ok().and_then(Option::as_deref))?;
         let failure = match tool_fault {
@@ -53,7 +60,9 @@ impl AgentEpisode {
                 trajectory.report.error = Some(fault.clone());
             }
         }
-        Ok(Sample { answer: answer.ok().flatten(), ..Sample::new(task, index, trajectories) })
+        let answer = answer.ok().flatten();
+        let extra = extra.filter(|_| answer.is_some());
+        Ok(Sample { answer, extra, states, ..Sample::new(task, index, trajectories) })
     }
 }
 

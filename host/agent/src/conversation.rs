@@ -1,7 +1,9 @@
 //! A conversation under way: its messages and their tokens. The text of the policy is never tokenised again.
 
 use crate::policy::Turn;
-use gavel_data::{FinishReason, Message, Opening, Role, RolloutReport, Tokens, Trajectory};
+use gavel_data::{
+    CallTrace, FinishReason, Message, Opening, Role, RolloutReport, Tokens, Trace, Trajectory, TurnTrace,
+};
 use gavel_text::{RenderOptions, Reply, TextError, TextModel};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub struct Conversation {
     /// The numbers of the assistant's messages that the policy did not write.
     by_agent: Vec<u32>,
     tokens: Tokens,
+    turn_traces: Vec<TurnTrace>,
     /// The number of tokens at the end that are the policy's last turn.
     last_turn: usize,
     /// Calls so far, including those that could not be read.
@@ -43,7 +46,16 @@ impl Conversation {
     /// A conversation that begins with the messages of a prompt, whose tokens are `ids`.
     pub fn new(prompt: Vec<Message>, ids: Vec<u32>, options: PromptOptions) -> Self {
         let tokens = Tokens { prompt: ids, ..Tokens::default() };
-        Self { prompt, options, messages: Vec::new(), by_agent: Vec::new(), tokens, last_turn: 0, calls: 0 }
+        Self {
+            prompt,
+            options,
+            messages: Vec::new(),
+            by_agent: Vec::new(),
+            tokens,
+            turn_traces: Vec::new(),
+            last_turn: 0,
+            calls: 0,
+        }
     }
 
     /// A conversation whose prompt is the history of this one: its trajectory begins where the two part.
@@ -53,6 +65,7 @@ impl Conversation {
             messages: Vec::new(),
             by_agent: Vec::new(),
             tokens: Tokens { prompt: self.ids(), ..Tokens::default() },
+            turn_traces: Vec::new(),
             ..self.clone()
         }
     }
@@ -95,6 +108,8 @@ impl Conversation {
         let written = text.tokenizer.decode(&turn.ids)?;
         let reply = text.reply(&turn.ids, written, &self.options.functions, self.calls)?;
         self.calls += reply.tool_calls.len() + reply.malformed.len();
+        let (message, written) = (self.messages.len() as u32, turn.ids.len() as u32);
+        self.turn_traces.push(TurnTrace { message, tokens: written, finish_reason: turn.finish_reason });
         self.messages.push(reply.clone().into_message());
         let tokens = &mut self.tokens;
         self.last_turn = turn.ids.len();
@@ -134,7 +149,12 @@ impl Conversation {
     /// The trajectory of the whole conversation. `speaker` is set if it did not begin with the task's prompt.
     pub fn end(self, speaker: Option<String>, finish_reason: FinishReason, report: RolloutReport) -> Trajectory {
         let opening = speaker.map(|speaker| Opening { speaker, messages: self.prompt });
+        let trace = Trace {
+            tools: self.options.functions,
+            turns: self.turn_traces,
+            calls: report.tool_uses.iter().map(CallTrace::from).collect(),
+        };
         let Self { messages, by_agent, tokens, .. } = self;
-        Trajectory { opening, messages, by_agent, tokens: Some(tokens.into()), finish_reason, report }
+        Trajectory { opening, messages, by_agent, tokens: Some(tokens.into()), finish_reason, trace, report }
     }
 }

@@ -8,8 +8,8 @@ use crate::tool_set::{Answers, Sessions, ToolLimits, ToolSet};
 use crate::waits_for::WaitsFor;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{
-    FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, TaskError, ToolEnding, ToolUse,
-    Trajectory,
+    FinishReason, Message, RolloutFault, RolloutReport, RolloutStage, Sample, Task, TaskError, ToolEnding, ToolStates,
+    ToolUse, Trajectory,
 };
 use gavel_text::TextError;
 use serde::{Deserialize, Serialize};
@@ -118,12 +118,15 @@ impl Episode {
         let report = RolloutReport::default();
         let (ended, sessions) = (Vec::new(), None);
         let mut play = Play { episode: self, policy, progress, ended, conversation, report, sessions };
-        let finish_reason = play.run(first).await?;
+        let (finish_reason, states) = match play.run(first).await? {
+            reason @ (FinishReason::Timeout | FinishReason::Error) => (reason, ToolStates::new()),
+            reason => play.finish_tools(reason).await,
+        };
         let Play { ended: mut trajectories, conversation, report, .. } = play;
         let is_split = !trajectories.is_empty();
         trajectories.push(conversation.end(is_split.then(String::new), finish_reason, report));
         let answer = trajectories.last().filter(|_| is_split).map(Trajectory::response);
-        Ok(Sample { answer, ..Sample::new(task, index, trajectories) })
+        Ok(Sample { answer, states, ..Sample::new(task, index, trajectories) })
     }
 }
 
@@ -265,6 +268,19 @@ impl<P: Policy> Play<'_, P> {
         let mut pending = self.policy.generate(vec![request]).await?;
         // A request has one turn.
         Ok(pending.remove(0))
+    }
+
+    /// Ends the sessions of the tools. Gives why the episode ended, and the states in which they ended.
+    async fn finish_tools(&mut self, reason: FinishReason) -> (FinishReason, ToolStates) {
+        let Some(sessions) = &mut self.sessions else { return (reason, ToolStates::new()) };
+        self.progress.wait_for(WaitsFor::Tools(vec!["finish".to_owned()]));
+        match sessions.finish().await {
+            Ok(states) => (reason, states),
+            Err(fault) => {
+                self.report.error = Some(fault);
+                (FinishReason::Error, ToolStates::new())
+            }
+        }
     }
 
     /// The episode has used up its time.

@@ -7,7 +7,9 @@ use crate::tool_failure::{CallResult, OnToolFailure};
 use crate::tool_output::{self, LeftOut};
 use futures::future::join_all;
 use gavel_data::seed::{Purpose, derive};
-use gavel_data::{Columns, Json, Message, Outcome, Role, RolloutFault, ToolCall, ToolEnding, ToolUse};
+use gavel_data::{
+    Columns, Json, Message, Outcome, Role, RolloutFault, RolloutStage, ToolCall, ToolEnding, ToolStates, ToolUse,
+};
 use gavel_plugin::{Agent, LoadError, OutsideWaits, Sandbox, SessionRooms, Tool, ToolFunction, ToolReport};
 use gavel_text::{MalformedCall, TextError, TextModel};
 use serde::{Deserialize, Serialize};
@@ -209,6 +211,21 @@ fn result(report: &ToolReport) -> CallResult {
     CallResult { text: report.text(), ending: report.ending(), budget }
 }
 
+/// A sample whose tool cannot report its state. It is not scored: a reward would take the state for none.
+fn unfinished(tool: &str, outcome: &Outcome) -> RolloutFault {
+    let what = outcome.reason().unwrap_or_default();
+    RolloutFault {
+        stage: RolloutStage::Tools,
+        message: format!("the tool `{tool}` did not report the state in which it ended: {what}"),
+        retryable: matches!(outcome, Outcome::Unavailable(_)),
+        budget: match outcome {
+            Outcome::OutOfBudget { which, .. } => Some(*which),
+            _ => None,
+        },
+        diagnosis: None,
+    }
+}
+
 impl Sessions {
     /// Answers the calls of a turn, including those that could not be read. `turn` counts from 0.
     pub(crate) async fn answer(
@@ -276,6 +293,27 @@ impl Sessions {
             uses.push(ToolUse { name: None, ending: ToolEnding::CalledWrongly, turn, seconds: 0.0 });
         }
         Ok(Answers { messages, uses, fault })
+    }
+
+    /// Ends the sessions, and gives the states in which they ended, by the names of the tools.
+    ///
+    /// # Errors
+    /// Why the sample is no good, if a tool failed.
+    pub(crate) async fn finish(&mut self) -> Result<ToolStates, RolloutFault> {
+        let (seed, calls) = (self.seed, self.calls);
+        let named = (0..).zip(self.set.tools.iter().zip(&mut self.sessions));
+        let finished = named.filter_map(|(number, (tool, session))| match session {
+            RunSession::Component(session) => Some(async move {
+                let state = session.finish(derive(seed, calls, number, Purpose::Tool)).await;
+                (tool.name(), state)
+            }),
+            RunSession::Mcp(..) => None,
+        });
+        let mut states = ToolStates::new();
+        for (name, state) in join_all(finished).await {
+            states.extend(state.map_err(|outcome| unfinished(name, &outcome))?.map(|state| (name.to_owned(), state)));
+        }
+        Ok(states)
     }
 
     /// The number of the tool that a call is for; the error is for the policy.

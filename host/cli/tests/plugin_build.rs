@@ -469,13 +469,13 @@ fn a_component_for_another_contract_is_not_built() {
         let path = file.unwrap().path();
         // Where the encoded world is broken into lines, a name may be too.
         let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", "");
-        std::fs::write(&path, text.replace("@0.1.0", "@0.2.0")).unwrap();
+        std::fs::write(&path, text.replace("@0.1.0", "@0.3.0")).unwrap();
     }
     place.fail(
         &["plugin", "build", "late"],
         str![[r#"
 building late (Rust)
-error: the component of `late` is built for gavel:plugin@0.2.0; this gavel supports gavel:plugin@0.1.0
+error: the component of `late` is built for gavel:plugin@0.3.0; this gavel supports gavel:plugin@0.1.0 and gavel:plugin@0.2.0
 hint: its SDK and this gavel are of different versions: take the SDK that `gavel plugin new` puts into `vendor/`
 
 "#]],

@@ -1,6 +1,7 @@
 //! An [`Evaluation`] as a line of a log. It can be read again and compared.
 
 use crate::evaluation::{Diagnosis, Evaluation, Provenance, Usage};
+use crate::json::Columns;
 use crate::outcome::{Blame, Budget, CausedBy, Credit, Metric, Outcome, OutcomeKind, Score};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub struct EvaluationRecord {
     pub credit: Vec<Credit>,
     /// Why, in words.
     pub reason: Option<String>,
+    /// The JSON object that the plugin gave with its score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Box<Columns>>,
     /// The limit that was exceeded, where one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -54,9 +58,9 @@ impl Outcome {
 impl From<&Evaluation> for EvaluationRecord {
     fn from(evaluation: &Evaluation) -> Self {
         let outcome = &evaluation.outcome;
-        let (metrics, credit) = match outcome {
-            Outcome::Scored(score) => {
-                (score.metrics.iter().map(|m| (m.name.clone(), m.value)).collect(), score.credit.clone())
+        let (metrics, credit, payload) = match outcome {
+            Outcome::Scored(Score { metrics, credit, payload, .. }) => {
+                (metrics.iter().map(|m| (m.name.clone(), m.value)).collect(), credit.clone(), payload.clone())
             }
             _ => Default::default(),
         };
@@ -67,6 +71,7 @@ impl From<&Evaluation> for EvaluationRecord {
             metrics,
             credit,
             reason: outcome.reason(),
+            payload,
             budget,
             whose,
             caused_by: evaluation.caused_by,
@@ -87,6 +92,8 @@ struct BorrowedRecord<'a> {
     credit: &'a [Credit],
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a Columns>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<Budget>,
     #[serde(skip_serializing_if = "Option::is_none")]
     whose: Option<Blame>,
@@ -103,9 +110,9 @@ struct BorrowedRecord<'a> {
 impl Serialize for Evaluation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { outcome, usage, provenance, diagnosis, caused_by } = self;
-        let (metrics, credit) = match outcome {
-            Outcome::Scored(score) => {
-                (score.metrics.iter().map(|m| (m.name.as_str(), m.value)).collect(), &score.credit[..])
+        let (metrics, credit, payload) = match outcome {
+            Outcome::Scored(Score { metrics, credit, payload, .. }) => {
+                (metrics.iter().map(|m| (m.name.as_str(), m.value)).collect(), &credit[..], payload.as_deref())
             }
             _ => Default::default(),
         };
@@ -116,6 +123,7 @@ impl Serialize for Evaluation {
             metrics,
             credit,
             reason: outcome.reason(),
+            payload,
             budget,
             whose,
             caused_by: *caused_by,
@@ -136,6 +144,7 @@ impl From<EvaluationRecord> for Evaluation {
             metrics,
             credit,
             reason,
+            payload,
             budget,
             whose,
             caused_by,
@@ -153,6 +162,7 @@ impl From<EvaluationRecord> for Evaluation {
                 metrics: metrics.into_iter().map(|(name, value)| Metric { name, value }).collect(),
                 credit,
                 note: reason,
+                payload,
             }),
             OutcomeKind::Abstained => Outcome::Abstained(what("")),
             OutcomeKind::Unavailable => Outcome::Unavailable(what("")),
@@ -204,7 +214,8 @@ mod tests {
     fn a_score_comes_back_to_the_last_bit() {
         let metrics = vec![Metric { name: "m".into(), value: 5e-324 }, Metric { name: "n".into(), value: -1e300 }];
         let credit = vec![Credit { trajectory: 0, message: 1, start: 2, end: 3, value: -0.1 }];
-        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()) };
+        let payload = Some(serde_json::from_str(r#"{"steps": [4.50, {"a": null}]}"#).unwrap());
+        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()), payload };
         let usage = Usage { elapsed_us: 7, cpu_us: 5, fuel: Some(3), peak_memory: 1 << 20 };
         let outcome = Outcome::Scored(score);
         assert_comes_back(&Evaluation {

@@ -1,6 +1,7 @@
 //! The outcome of one call of a judge. It is never just a number: a verifier that
 //! crashed did not score 0.
 
+use crate::json::Columns;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,6 +46,9 @@ pub struct Score {
     pub credit: Vec<Credit>,
     /// Why, in the plugin's words.
     pub note: Option<String>,
+    /// A JSON object of the plugin's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Box<Columns>>,
 }
 
 /// Who is at fault for a failed call.

@@ -2,10 +2,12 @@
 //! it, and the hash of the input is computed from it.
 
 use crate::finish_reason::FinishReason;
+use crate::json::Columns;
 use crate::message::Message;
-use crate::sample::{Opening, Sample, Trajectory};
+use crate::sample::{Opening, Sample, ToolStates, Trajectory};
 use crate::task::Task;
 use crate::tokens::{KnownTokens, TokenCounts};
+use crate::trace::Trace;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
@@ -26,6 +28,12 @@ pub struct SampleRecord<'a> {
     /// The response that an agent gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Cow<'a, str>>,
+    /// The JSON object that an agent returned beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Cow<'a, Columns>>,
+    /// The states in which its tools ended.
+    #[serde(default, skip_serializing_if = "ToolStates::is_empty")]
+    pub states: Cow<'a, ToolStates>,
 }
 
 /// A [`Trajectory`] without its tokens.
@@ -43,6 +51,9 @@ pub struct TrajectoryRecord<'a> {
     pub finish_reason: FinishReason,
     /// The counts of its tokens, where a policy of the run wrote it.
     pub tokens: Option<TokenCounts>,
+    /// What plugins can see of it beside its messages.
+    #[serde(default, skip_serializing_if = "Trace::is_empty")]
+    pub trace: Cow<'a, Trace>,
 }
 
 impl Sample {
@@ -57,10 +68,13 @@ impl Sample {
                 by_agent: Cow::Borrowed(&trajectory.by_agent[..]),
                 finish_reason: trajectory.finish_reason,
                 tokens: trajectory.tokens.as_ref().map(KnownTokens::counts),
+                trace: Cow::Borrowed(&trajectory.trace),
             })
             .collect();
         let answer = self.answer.as_deref().map(Cow::Borrowed);
-        SampleRecord { task: Cow::Borrowed(&self.task), index: self.index, trajectories, answer }
+        let extra = self.extra.as_ref().map(Cow::Borrowed);
+        let states = Cow::Borrowed(&self.states);
+        SampleRecord { task: Cow::Borrowed(&self.task), index: self.index, trajectories, answer, extra, states }
     }
 
     /// BLAKE3 of the sample and its reference as a plugin sees them, in
@@ -87,6 +101,7 @@ impl From<TrajectoryRecord<'_>> for Trajectory {
             by_agent: record.by_agent.into_owned(),
             tokens: record.tokens.map(KnownTokens::Counts),
             finish_reason: record.finish_reason,
+            trace: record.trace.into_owned(),
         }
     }
 }
@@ -95,7 +110,9 @@ impl From<SampleRecord<'_>> for Sample {
     fn from(record: SampleRecord<'_>) -> Self {
         let trajectories = record.trajectories.into_iter().map(Trajectory::from).collect();
         let answer = record.answer.map(Cow::into_owned);
-        Sample { answer, ..Sample::new(Arc::new(record.task.into_owned()), record.index, trajectories) }
+        let extra = record.extra.map(Cow::into_owned);
+        let states = record.states.into_owned();
+        Sample { answer, extra, states, ..Sample::new(Arc::new(record.task.into_owned()), record.index, trajectories) }
     }
 }
 
@@ -103,7 +120,9 @@ impl From<SampleRecord<'_>> for Sample {
 mod tests {
     use super::*;
     use crate::message::Role;
+    use crate::rollout_report::ToolEnding;
     use crate::tokens::Tokens;
+    use crate::trace::{CallTrace, TurnTrace};
 
     fn sample() -> Sample {
         let row = serde_json::json!({"prompt": "q", "answer": "1", "weights": [0.1, 1e-300, 2.5e17], "none": null});
@@ -122,8 +141,15 @@ mod tests {
             by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
+            trace: Trace {
+                tools: Arc::from([serde_json::json!({"type": "function", "function": {"name": "f", "x": 0.1}})]),
+                turns: vec![TurnTrace { message: 0, tokens: 2, finish_reason: FinishReason::Length }],
+                calls: vec![CallTrace { turn: 0, function: None, ending: ToolEnding::CalledWrongly }],
+            },
         };
-        Sample::new(Arc::new(task), 2, vec![trajectory])
+        let extra = serde_json::from_str(r#"{"plan": 1.50}"#).unwrap();
+        let states = [("shop".to_owned(), serde_json::json!({"sold": [4.5]}).into())].into();
+        Sample { extra: Some(extra), states, ..Sample::new(Arc::new(task), 2, vec![trajectory]) }
     }
 
     #[test]
@@ -147,6 +173,11 @@ mod tests {
         assert!(changed(|sample| sample.trajectories[0].finish_reason = FinishReason::Stop));
         assert!(changed(|sample| sample.trajectories[0].by_agent = vec![0]));
         assert!(changed(|sample| sample.trajectories[0].tokens = None));
+        assert!(changed(|sample| sample.trajectories[0].trace.tools = Arc::from([])));
+        assert!(changed(|sample| sample.trajectories[0].trace.turns[0].tokens = 3));
+        assert!(changed(|sample| sample.trajectories[0].trace.calls[0].ending = ToolEnding::Failed));
+        assert!(changed(|sample| sample.states.clear()));
+        assert!(changed(|sample| sample.extra = None));
         assert!(changed(|sample| {
             Arc::make_mut(&mut sample.task).reference.columns.insert("new", serde_json::Value::Bool(true));
         }));

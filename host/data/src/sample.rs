@@ -1,11 +1,14 @@
 //! One attempt at a task.
 
 use crate::finish_reason::FinishReason;
+use crate::json::{Columns, Json};
 use crate::message::{Message, Role};
 use crate::rollout_report::{RolloutFaultKind, RolloutReport};
 use crate::task::Task;
 use crate::tokens::{KnownTokens, Tokens};
+use crate::trace::Trace;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How a conversation of an agent began.
@@ -31,6 +34,8 @@ pub struct Trajectory {
     pub tokens: Option<KnownTokens>,
     /// Why it ended.
     pub finish_reason: FinishReason,
+    /// What plugins can see of it beside its messages.
+    pub trace: Trace,
     /// How it came about.
     pub report: RolloutReport,
 }
@@ -44,6 +49,7 @@ impl Trajectory {
             by_agent: Vec::new(),
             tokens: None,
             finish_reason: FinishReason::Stop,
+            trace: Trace::default(),
             report: RolloutReport::default(),
         }
     }
@@ -102,12 +108,19 @@ pub struct Sample {
     pub trajectories: Vec<Trajectory>,
     /// The response that an agent gave; absent if the sample has the response of its first conversation.
     pub answer: Option<String>,
+    /// The JSON object that an agent returned beside its answer.
+    pub extra: Option<Columns>,
+    /// The states in which its tools ended, by their names in the run.
+    pub states: ToolStates,
 }
+
+/// The states in which tools ended, by their names in the run.
+pub type ToolStates = BTreeMap<String, Json>;
 
 impl Sample {
     /// An attempt that has the response of its first conversation.
     pub fn new(task: Arc<Task>, index: u32, trajectories: Vec<Trajectory>) -> Self {
-        Self { task, index, trajectories, answer: None }
+        Self { task, index, trajectories, answer: None, extra: None, states: ToolStates::new() }
     }
 
     /// The response: the agent's answer, or else the response of the first trajectory.

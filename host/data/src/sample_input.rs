@@ -49,7 +49,8 @@ impl PriorVerdict {
             OutcomeKind::Scored => {
                 let metrics = record.metrics.iter().map(|(name, value)| Metric { name: name.clone(), value: *value });
                 let (metrics, credit) = (metrics.collect(), record.credit.clone());
-                Self::Scored(Score { value: record.score?, metrics, credit, note: record.reason.clone() })
+                let (note, payload) = (record.reason.clone(), record.payload.clone());
+                Self::Scored(Score { value: record.score?, metrics, credit, note, payload })
             }
             OutcomeKind::Abstained => Self::Abstained(record.reason.clone().unwrap_or_default()),
             OutcomeKind::Fault | OutcomeKind::OutOfBudget | OutcomeKind::Unavailable => Self::NoVerdict,
@@ -108,6 +109,7 @@ impl From<&SampleInput> for SampleInput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Columns;
     use crate::outcome::{Blame, Budget, Credit};
     use crate::task::Task;
 
@@ -126,12 +128,16 @@ mod tests {
         assert_eq!(with(&[]), sample().hash());
         assert_eq!(SampleInput::from(sample()).hash(), sample().hash());
         let noted = Score { value: 1.0, note: Some("why".into()), ..Score::default() };
+        let mut payload = Columns::default();
+        payload.insert("by", "line");
+        let with_payload = Score { value: 1.0, payload: Some(Box::new(payload)), ..Score::default() };
         let hashes = [
             with(&[]),
             with(&[("a", 1.0.into())]),
             with(&[("b", 1.0.into())]),
             with(&[("a", f64::from_bits(1.0f64.to_bits() + 1).into())]),
             with(&[("a", PriorVerdict::Scored(noted))]),
+            with(&[("a", PriorVerdict::Scored(with_payload))]),
             with(&[("a", PriorVerdict::Abstained("1".into()))]),
             with(&[("a", PriorVerdict::NotCalled)]),
             with(&[("a", PriorVerdict::NoVerdict)]),
@@ -146,7 +152,8 @@ mod tests {
     fn a_recorded_verdict_is_what_was_seen() {
         let metrics = vec![Metric { name: "m".into(), value: 5e-324 }, Metric { name: "n".into(), value: -1e300 }];
         let credit = vec![Credit { trajectory: 0, message: 1, start: 2, end: 3, value: -0.1 }];
-        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()) };
+        let payload = Some(serde_json::from_str(r#"{"steps": [4.50, {"a": null}]}"#).unwrap());
+        let score = Score { value: 0.1 + 0.2, metrics, credit, note: Some("why".into()), payload };
         for outcome in [
             Outcome::Scored(score),
             Outcome::Scored(Score::default()),

@@ -30,6 +30,7 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
             by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
+            trace: Default::default(),
         };
         let sample = Sample::new(task.clone(), index, vec![trajectory]);
         let outcome = SampleOutcome { reward, reason: None, ..SampleOutcome::without_calls(outcome, "") };

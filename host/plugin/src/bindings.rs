@@ -1,6 +1,8 @@
 //! The contract in `wit/`, as Rust. It names the types behind the resources,
 //! which do not depend on these bindings; the files of `imports` use both.
 
+pub mod v0_1;
+
 wasmtime::component::bindgen!({
     path: "../../wit",
     // All that a component may import and export; each exports some of it.
@@ -8,17 +10,17 @@ wasmtime::component::bindgen!({
         package gavel:host;
 
         world plugins {
-            import gavel:plugin/chat@0.1.0;
-            import gavel:plugin/exec@0.1.0;
-            import gavel:plugin/reward-model@0.1.0;
-            import gavel:plugin/policy@0.1.0;
-            import gavel:plugin/tools@0.1.0;
-            export gavel:plugin/lifecycle@0.1.0;
-            export gavel:plugin/reward@0.1.0;
-            export gavel:plugin/judger@0.1.0;
-            export gavel:plugin/taskset@0.1.0;
-            export gavel:plugin/tool@0.1.0;
-            export gavel:plugin/agent@0.1.0;
+            import gavel:plugin/chat@0.2.0;
+            import gavel:plugin/exec@0.2.0;
+            import gavel:plugin/reward-model@0.2.0;
+            import gavel:plugin/policy@0.2.0;
+            import gavel:plugin/tools@0.2.0;
+            export gavel:plugin/lifecycle@0.2.0;
+            export gavel:plugin/reward@0.2.0;
+            export gavel:plugin/judger@0.2.0;
+            export gavel:plugin/taskset@0.2.0;
+            export gavel:plugin/tool@0.2.0;
+            export gavel:plugin/agent@0.2.0;
         }
     ",
     world: "gavel:host/plugins",

@@ -83,14 +83,19 @@ pub enum LoadError {
     },
     /// Built for another version of the contract.
     #[error(
-        "plugin `{plugin}` was built for the contract gavel:plugin@{found}; this gavel speaks {known}\nhint: rebuild it with the SDK of this version"
+        "plugin `{plugin}` was built for the contract gavel:plugin@{found}; this gavel speaks {known}\nhint: use a gavel that speaks {found}, or rebuild the plugin with the SDK of this version"
     )]
     UnknownContract {
         plugin: String,
         found: String,
-        /// This host's contract.
-        known: &'static str,
+        /// The versions that this host supports.
+        known: String,
     },
+    /// Parts of it are built for different versions of the contract.
+    #[error(
+        "plugin `{plugin}` is built for gavel:plugin@{first} and for gavel:plugin@{second}\nhint: build all of its parts with one SDK"
+    )]
+    MixedContracts { plugin: String, first: String, second: String },
     /// It lacks an export that a plugin needs.
     #[error(
         "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger`, `taskset`, `tool` and `agent`; see wit/",

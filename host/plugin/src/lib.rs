@@ -34,7 +34,7 @@ pub use episode::{AgentTask, AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal,
 pub use error::LoadError;
 pub use grant::{ClockGrant, Environment, GrantError, GrantStatus, Grants, HttpServers, Import, RandomGrant};
 pub use inspect::{Inspection, exports, inspect};
-pub use load::{CONTRACT, PluginSpec, ProgramSpec};
+pub use load::{PluginSpec, ProgramSpec};
 pub use outside::{
     CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Held, HttpResponder, JsonChunks, JsonPieces,
 };

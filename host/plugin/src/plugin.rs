@@ -42,22 +42,22 @@ impl Plugin {
 
     /// Whether it scores samples one by one.
     pub fn is_reward(&self) -> bool {
-        self.loaded.linked.is_reward()
+        self.loaded.linked.has("reward")
     }
 
     /// Whether it judges whole groups.
     pub fn is_judger(&self) -> bool {
-        self.loaded.linked.is_judger()
+        self.loaded.linked.has("judger")
     }
 
     /// Whether it is a taskset.
     pub fn is_taskset(&self) -> bool {
-        self.loaded.linked.is_taskset()
+        self.loaded.linked.has("taskset")
     }
 
     /// Whether it is an agent.
     pub fn is_agent(&self) -> bool {
-        self.loaded.linked.is_agent()
+        self.loaded.linked.has("agent")
     }
 
     /// The component as a tool; `None` if it is not one.
@@ -65,7 +65,7 @@ impl Plugin {
     /// # Errors
     /// It does not list its functions, or describes one wrongly.
     pub async fn tool(&self) -> Result<Option<Tool>, LoadError> {
-        match self.loaded.linked.is_tool() {
+        match self.loaded.linked.has("tool") {
             true => Tool::of(self.loaded.clone()).await.map(Some),
             false => Ok(None),
         }
@@ -76,7 +76,7 @@ impl Plugin {
     /// # Errors
     /// Its memory limit is above what all episodes may have.
     pub fn agent(&self) -> Result<Option<Agent>, LoadError> {
-        match self.loaded.linked.is_agent() {
+        match self.loaded.linked.has("agent") {
             true => Agent::of(self.loaded.clone()).map(Some),
             false => Ok(None),
         }

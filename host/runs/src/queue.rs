@@ -3,7 +3,9 @@
 use crate::error::{Result, RunError};
 use crate::samples::packed::PackedTokens;
 use gavel_data::files::{open_regular, read_line};
-use gavel_data::{FinishReason, KnownTokens, Message, Opening, RolloutReport, SampleOutcome, Trajectory};
+use gavel_data::{
+    Columns, FinishReason, KnownTokens, Message, Opening, RolloutReport, SampleOutcome, ToolStates, Trace, Trajectory,
+};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fs::File;
@@ -35,6 +37,10 @@ pub struct QueuedSample {
     pub trajectories: Vec<Trajectory>,
     /// The response that an agent gave.
     pub answer: Option<String>,
+    /// The JSON object that an agent returned beside it.
+    pub extra: Option<Columns>,
+    /// The states in which its tools ended.
+    pub states: ToolStates,
     /// Its outcome, once every plugin has scored it.
     pub outcome: Option<SampleOutcome>,
 }
@@ -53,6 +59,10 @@ struct SampleEntry<'a> {
     trajectories: Vec<TrajectoryEntry<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    extra: Option<Cow<'a, Columns>>,
+    #[serde(default, skip_serializing_if = "ToolStates::is_empty")]
+    states: Cow<'a, ToolStates>,
     outcome: Option<Cow<'a, SampleOutcome>>,
 }
 
@@ -65,6 +75,8 @@ struct TrajectoryEntry<'a> {
     by_agent: Cow<'a, [u32]>,
     finish_reason: FinishReason,
     token_ids: Option<PackedTokens>,
+    #[serde(default, skip_serializing_if = "Trace::is_empty")]
+    trace: Cow<'a, Trace>,
     #[serde(default)]
     rollout: Cow<'a, RolloutReport>,
 }
@@ -77,6 +89,7 @@ impl<'a> From<&'a QueuedGroup> for Line<'a> {
             by_agent: Cow::Borrowed(&trajectory.by_agent),
             finish_reason: trajectory.finish_reason,
             token_ids: trajectory.tokens().map(PackedTokens::from),
+            trace: Cow::Borrowed(&trajectory.trace),
             rollout: Cow::Borrowed(&trajectory.report),
         };
         let sample = |sample: &'a QueuedSample| SampleEntry {
@@ -84,6 +97,8 @@ impl<'a> From<&'a QueuedGroup> for Line<'a> {
             retry: sample.retry,
             trajectories: sample.trajectories.iter().map(trajectory).collect(),
             answer: sample.answer.as_deref().map(Cow::Borrowed),
+            extra: sample.extra.as_ref().map(Cow::Borrowed),
+            states: Cow::Borrowed(&sample.states),
             outcome: sample.outcome.as_ref().map(Cow::Borrowed),
         };
         Self { draw: group.draw, version: group.version, samples: group.samples.iter().map(sample).collect() }
@@ -101,6 +116,7 @@ impl Line<'_> {
                 by_agent: entry.by_agent.into_owned(),
                 tokens,
                 finish_reason: entry.finish_reason,
+                trace: entry.trace.into_owned(),
             })
         };
         let sample = |entry: SampleEntry<'_>| {
@@ -109,6 +125,8 @@ impl Line<'_> {
                 index: entry.sample,
                 retry: entry.retry,
                 answer: entry.answer.map(Cow::into_owned),
+                extra: entry.extra.map(Cow::into_owned),
+                states: entry.states.into_owned(),
                 trajectories,
                 outcome: entry.outcome.map(Cow::into_owned),
             })
@@ -172,6 +190,7 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
 mod tests {
     use super::*;
     use gavel_data::{Opening, OutcomeKind, Role, Tokens};
+    use std::sync::Arc;
 
     #[test]
     fn groups_come_back_with_their_tokens_and_outcomes() {
@@ -189,12 +208,15 @@ mod tests {
             by_agent: vec![1],
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Length,
+            trace: Trace { tools: Arc::from([serde_json::json!({"x": 0.1})]), ..Trace::default() },
         };
         let sample = |index, outcome| QueuedSample {
             index,
             retry: 1,
             trajectories: vec![trajectory.clone()],
             answer: Some("a".into()),
+            extra: Some(serde_json::from_str(r#"{"plan": 1.50}"#).unwrap()),
+            states: [("shop".to_owned(), "sold".into())].into(),
             outcome,
         };
         let scored = SampleOutcome::without_calls(OutcomeKind::Unavailable, "down");

@@ -2,7 +2,7 @@
 
 use crate::expectation::Expectation;
 use crate::verdicts::verdicts;
-use gavel_data::{Columns, Json, PriorVerdicts};
+use gavel_data::{Columns, Json, PriorVerdicts, Sample, ToolStates};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -18,6 +18,10 @@ pub(crate) struct About {
     pub(crate) replies: BTreeMap<String, Vec<String>>,
     /// The verdicts of other rewards on the sample.
     pub(crate) verdicts: PriorVerdicts,
+    /// The object that the agent returned beside its answer.
+    extra: Option<Columns>,
+    /// The states in which tools ended.
+    states: ToolStates,
     /// The expected outcome.
     pub(crate) expected: Option<Expectation>,
 }
@@ -46,7 +50,21 @@ impl About {
             None => PriorVerdicts::new(),
             Some(given) => given.parse().map_err(|error| error.to_string()).and_then(verdicts)?,
         };
+        let extra = given("extra").map(|extra| {
+            extra.fields().ok_or_else(|| wrong("`extra` must be an object, which the agent returned", &extra))
+        });
+        let states = given("states").map_or_else(
+            || Ok(ToolStates::new()),
+            |states| states.parse().map_err(|_| wrong("`states` must be an object of the states of tools", &states)),
+        )?;
+        let extra = extra.transpose()?;
         let (name, params, expected) = (name.transpose()?, params.transpose()?, expected.transpose()?);
-        Ok(Self { name, params, replies, verdicts, expected })
+        Ok(Self { name, params, replies, verdicts, extra, states, expected })
+    }
+
+    /// The sample of a row, with what the case adds to it.
+    pub(crate) fn complete(&mut self, sample: Sample) -> Sample {
+        let (extra, states) = (self.extra.take(), std::mem::take(&mut self.states));
+        Sample { extra, states, ..sample }
     }
 }

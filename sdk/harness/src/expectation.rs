@@ -1,7 +1,7 @@
 //! The expectations of a test, and their mismatches with a call.
 
 use crate::report::said;
-use gavel_data::{Budget, Evaluation, Json, Outcome, OutcomeKind, Shown};
+use gavel_data::{Budget, Columns, Evaluation, Json, Outcome, OutcomeKind, Shown};
 use gavel_plugin::RowCall;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ pub struct Expectation {
     pub metrics: BTreeMap<String, f64>,
     /// A part of the reason, or of a score's note.
     pub reason: Option<String>,
+    /// Fields of the payload of a score; there may be others.
+    pub payload: Option<Map<String, Value>>,
     /// Columns of a taskset's row; there may be others.
     pub row: Option<Map<String, Value>>,
     /// A part of the message with which the plugin refuses its parameters.
@@ -85,7 +87,11 @@ impl Expectation {
                     self.check_number(&format!("metrics.{name}"), *expected, metric(name))
                 });
                 let exact = self.score.and_then(|expected| self.check_number("score", expected, Some(score.value)));
-                exact.into_iter().chain(self.check_range(score.value)).chain(metrics).collect()
+                let fields = self
+                    .payload
+                    .iter()
+                    .flat_map(|payload| self.check_fields("payload", payload, score.payload.as_deref()));
+                exact.into_iter().chain(self.check_range(score.value)).chain(metrics).chain(fields).collect()
             }
             Outcome::OutOfBudget { which, .. } if self.budget.is_some_and(|budget| budget != *which) => {
                 vec![self.wrong_kind(evaluation)]
@@ -102,19 +108,7 @@ impl Expectation {
             Mismatch { what, expected, came, difference: None }
         };
         match (&call.row, &self.row) {
-            (Ok(columns), Some(expected)) => {
-                let columns = expected.iter().map(|(name, value)| (name, value, columns.get(name)));
-                let differ = columns.filter(|(_, value, came)| {
-                    let came = came.and_then(|came| came.parse().ok());
-                    !came.is_some_and(|came: Value| self.is_same(value, &came))
-                });
-                differ
-                    .map(|(name, value, came)| {
-                        let came = came.map_or("none", Json::as_text).to_owned();
-                        wrong(&format!("row.{name}"), value.to_string(), came)
-                    })
-                    .collect()
-            }
+            (Ok(columns), Some(expected)) => self.check_fields("row", expected, Some(columns)),
             (Ok(_), None) => {
                 let expected = self.kind().map_or("no row", OutcomeKind::as_str);
                 vec![wrong("outcome", expected.to_owned(), "a row".to_owned())]
@@ -122,6 +116,21 @@ impl Expectation {
             (Err(outcome), Some(_)) => vec![wrong("row", "a row".into(), said(&no_row(call, outcome)))],
             (Err(outcome), None) => self.check(&no_row(call, outcome)),
         }
+    }
+
+    /// The expected fields of `object` that differ; `what` names it.
+    fn check_fields(&self, what: &str, expected: &Map<String, Value>, object: Option<&Columns>) -> Vec<Mismatch> {
+        let fields = expected.iter().map(|(name, value)| (name, value, object.and_then(|object| object.get(name))));
+        let differ = fields.filter(|(_, value, came)| {
+            let came = came.and_then(|came| came.parse().ok());
+            !came.is_some_and(|came: Value| self.is_same(value, &came))
+        });
+        differ
+            .map(|(name, value, came)| {
+                let came = came.map_or("none", Json::as_text).to_owned();
+                Mismatch { what: format!("{what}.{name}"), expected: value.to_string(), came, difference: None }
+            })
+            .collect()
     }
 
     /// The differences from an expected refusal of the parameters; `refusal` is `None` if the plugin accepts them.
@@ -154,7 +163,8 @@ impl Expectation {
 
     /// The kind of outcome that follows from the fields that are set.
     pub(crate) fn kind(&self) -> Option<OutcomeKind> {
-        let of_score = self.score.is_some() || self.min.is_some() || self.max.is_some() || !self.metrics.is_empty();
+        let beside = !self.metrics.is_empty() || self.payload.is_some();
+        let of_score = self.score.is_some() || self.min.is_some() || self.max.is_some() || beside;
         self.outcome.or(self.budget.map(|_| OutcomeKind::OutOfBudget)).or(of_score.then_some(OutcomeKind::Scored))
     }
 

@@ -166,6 +166,7 @@ pub fn trajectories() -> BoxedStrategy<Trajectory> {
                 by_agent: Cow::default(),
                 finish_reason,
                 tokens,
+                trace: Cow::default(),
             }
             .into()
         })

@@ -130,7 +130,7 @@ impl DataRow {
     /// `None` for a golden case that does not call the plugin.
     fn new(row: Row, place: &str, attempts: &mut Attempts) -> Result<Option<Self>, String> {
         let Row { position, place: in_file, mut columns } = row;
-        let about = if columns.get("expect").is_some() { About::take(&mut columns)? } else { About::default() };
+        let mut about = if columns.get("expect").is_some() { About::take(&mut columns)? } else { About::default() };
         if about.expected.as_ref().is_some_and(|expected| expected.refused.is_some()) {
             return Ok(None);
         }
@@ -140,6 +140,7 @@ impl DataRow {
         let (task, sample) = if has_completion(&columns) {
             let row = Row { position, place: in_file, columns };
             let sample = attempts.number(completion(row, "data").map_err(|error| error.to_string())?);
+            let sample = about.complete(sample);
             (sample.task.clone(), Some(Arc::new(sample)))
         } else {
             (Arc::new(Task::from_row(columns, position, "data").map_err(|error| error.to_string())?), None)

@@ -88,6 +88,7 @@ impl TrajectoryBuilder {
             by_agent: Cow::default(),
             finish_reason,
             tokens,
+            trace: Cow::default(),
         }
         .into()
     }

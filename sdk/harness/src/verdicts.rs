@@ -1,6 +1,6 @@
 //! The verdicts of other rewards on a sample, as written in a golden case.
 
-use gavel_data::{Metric, PriorVerdict, PriorVerdicts, Score};
+use gavel_data::{Columns, Metric, PriorVerdict, PriorVerdicts, Score};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ struct WrittenScore {
     #[serde(default)]
     metrics: BTreeMap<String, f64>,
     note: Option<String>,
+    payload: Option<Box<Columns>>,
 }
 
 #[derive(Deserialize)]
@@ -41,9 +42,9 @@ impl From<Written> for PriorVerdict {
     fn from(written: Written) -> Self {
         match written {
             Written::Value(value) => value.into(),
-            Written::Score(WrittenScore { score: value, metrics, note }) => {
+            Written::Score(WrittenScore { score: value, metrics, note, payload }) => {
                 let metrics = metrics.into_iter().map(|(name, value)| Metric { name, value }).collect();
-                Self::Scored(Score { value, metrics, credit: Vec::new(), note })
+                Self::Scored(Score { value, metrics, credit: Vec::new(), note, payload })
             }
             Written::Abstained(WrittenAbstention { abstained }) => Self::Abstained(abstained),
             Written::Without(Without::NotCalled) => Self::NotCalled,
@@ -62,7 +63,7 @@ pub(crate) fn verdicts(column: Value) -> Result<PriorVerdicts, String> {
         match serde_json::from_value::<Written>(given) {
             Ok(written) => Ok((name, written.into())),
             Err(_) => Err(format!(
-                "`verdicts.{name}` must be a score, {{\"score\", \"metrics\", \"note\"}}, {{\"abstained\"}}, \"not-called\" or \"no-verdict\", not {shown}"
+                "`verdicts.{name}` must be a score, {{\"score\", \"metrics\", \"note\", \"payload\"}}, {{\"abstained\"}}, \"not-called\" or \"no-verdict\", not {shown}"
             )),
         }
     };
@@ -77,9 +78,10 @@ mod tests {
     #[test]
     fn a_verdict_is_a_number_an_object_or_a_word() {
         let metrics = vec![Metric { name: "m".into(), value: 2.0 }];
-        let score = Score { value: 1.0, metrics, credit: Vec::new(), note: Some("n".into()) };
+        let payload = serde_json::from_str(r#"{"p": [1.50]}"#).unwrap();
+        let score = Score { value: 1.0, metrics, credit: Vec::new(), note: Some("n".into()), payload };
         let read = verdicts(json!({
-            "a": 0.5, "b": {"score": 1, "metrics": {"m": 2}, "note": "n"}, "c": {"abstained": "x"},
+            "a": 0.5, "b": {"score": 1, "metrics": {"m": 2}, "note": "n", "payload": {"p": [1.50]}}, "c": {"abstained": "x"},
             "d": "not-called", "e": "no-verdict",
         }));
         let expected = [

@@ -1,6 +1,6 @@
 //! Checks a component against its manifest, by its imports and exports.
 
-use crate::embedded::CONTRACT_VERSION;
+use crate::contract::{CONTRACTS, known};
 use crate::error::Error;
 use crate::manifest::{Import, MANIFEST, Manifest};
 use std::collections::BTreeSet;
@@ -23,10 +23,12 @@ pub(crate) fn check(bytes: &[u8], manifest: &Manifest) -> Result<(), Error> {
         what: format!("the build of `{name}` did not give a component: {what}"),
         hint_text: "plugins are components of WASI preview 2; `gavel plugin new` makes a folder that builds one".into(),
     })?;
-    if let Some(version) = outside.versions.iter().find(|version| *version != CONTRACT_VERSION) {
+    let is_known = |version: &&String| CONTRACTS.iter().any(|contract| contract.version == version.as_str());
+    if let Some(version) = outside.versions.iter().find(|version| !is_known(version)) {
         return Err(Error::Component {
             what: format!(
-                "the component of `{name}` is built for gavel:plugin@{version}; this gavel supports gavel:plugin@{CONTRACT_VERSION}"
+                "the component of `{name}` is built for gavel:plugin@{version}; this gavel supports {}",
+                known()
             ),
             hint_text: "its SDK and this gavel are of different versions: take the SDK that `gavel plugin new` puts into `vendor/`".into(),
         });
@@ -163,9 +165,9 @@ mod tests {
             (&["gavel:plugin/exec@0.1.0"], &[LIFECYCLE, REWARD], "imports `exec`, which plugin.toml does not name"),
             (&["wasi:http/types@0.2.0"], &[LIFECYCLE, REWARD], "imports `http`, which plugin.toml does not name"),
             (
-                &["gavel:plugin/samples@0.2.0"],
+                &["gavel:plugin/samples@0.3.0"],
                 &[LIFECYCLE, REWARD],
-                "is built for gavel:plugin@0.2.0; this gavel supports gavel:plugin@0.1.0",
+                "is built for gavel:plugin@0.3.0; this gavel supports gavel:plugin@0.1.0 and gavel:plugin@0.2.0",
             ),
         ] {
             let error = check(&component(imports, exports), &manifest()).unwrap_err().to_string();

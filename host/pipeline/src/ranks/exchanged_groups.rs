@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// A sample with its outcome; nothing if it has none.
 pub(crate) fn to_member(task: &Arc<Task>, sample: QueuedSample) -> Option<Member> {
-    let QueuedSample { index, trajectories, answer, outcome, .. } = sample;
-    let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
+    let QueuedSample { index, trajectories, answer, extra, states, outcome, .. } = sample;
+    let sample = Sample { answer, extra, states, ..Sample::new(task.clone(), index, trajectories) };
     Some(Member { sample, outcome: outcome?, advantages: Vec::new() })
 }
 
@@ -20,6 +20,8 @@ pub(crate) fn to_queued(member: &Member) -> QueuedSample {
         retry: 0,
         trajectories: member.sample.trajectories.clone(),
         answer: member.sample.answer.clone(),
+        extra: member.sample.extra.clone(),
+        states: member.sample.states.clone(),
         outcome: Some(member.outcome.clone()),
     }
 }

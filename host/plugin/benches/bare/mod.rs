@@ -10,7 +10,7 @@ use wasmtime::{Config, Engine, Result, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 wasmtime::component::bindgen!({
-    path: "../../wit",
+    path: "../../wit/0.1",
     world: "reward-plugin",
     imports: { default: trappable },
     exports: { default: async },

@@ -18,7 +18,7 @@ impl Agent {
     /// The component cannot be used, or is not an agent.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> Result<Self, LoadError> {
         let loaded = load(sandbox.shared(), spec).await?;
-        if !loaded.linked.is_agent() {
+        if !loaded.linked.has("agent") {
             return Err(LoadError::NotAnAgent { plugin: loaded.name.clone() });
         }
         Self::of(loaded)

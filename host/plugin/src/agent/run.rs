@@ -1,7 +1,8 @@
 //! A run of an agent: one call, in its own instance.
 
 use super::component::Agent;
-use crate::call::{CallReport, CallSetup, GuestResult, Loaded, kept_store, make_ready, used_fuel, verdict};
+use crate::bindings::exports::gavel::plugin::agent::Answer;
+use crate::call::{CallReport, CallSetup, GuestResult, Loaded, beside, kept_store, make_ready, used_fuel, verdict};
 use crate::engine::FreshStore;
 use crate::engine::SessionRooms;
 use crate::episode::{AgentTask, Episode, EpisodeLink};
@@ -9,7 +10,7 @@ use crate::imports::{State, TaskRef};
 use crate::outside::OutsideWaits;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_data::{Diagnosis, Outcome, Usage};
+use gavel_data::{Columns, Diagnosis, Outcome, Usage};
 use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime::{Result, Store};
@@ -19,6 +20,8 @@ use wasmtime::{Result, Store};
 pub struct AgentReport {
     /// The response, or why there is none.
     pub answer: std::result::Result<String, Outcome>,
+    /// The JSON object beside it.
+    pub extra: Option<Columns>,
     /// What the run used.
     pub usage: Usage,
     /// Details that help to fix the agent, if it failed.
@@ -40,14 +43,14 @@ impl Agent {
         let reported = async move {
             let CallReport { answer, details } = run(&self.loaded, rooms, task, link, seed, waits).await;
             let granted = &self.loaded.granted;
-            AgentReport {
-                answer: match answer.and_then(|answer| answer) {
-                    Ok(text) => Ok(granted.redact(text)),
-                    Err(outcome) => Err(granted.loggable(outcome, &details.refusals)),
-                },
-                usage: details.usage,
-                diagnosis: details.diagnosis,
-            }
+            let answer = answer
+                .and_then(|answer| answer)
+                .and_then(|Answer { response, extra }| Ok((granted.redact(response), beside::extra(granted, extra)?)));
+            let (answer, extra) = match answer {
+                Ok((response, extra)) => (Ok(response), extra),
+                Err(outcome) => (Err(granted.loggable(outcome, &details.refusals)), None),
+            };
+            AgentReport { answer, extra, usage: details.usage, diagnosis: details.diagnosis }
         };
         reported.boxed()
     }
@@ -60,7 +63,7 @@ async fn run(
     link: Arc<dyn EpisodeLink>,
     seed: u64,
     waits: OutsideWaits,
-) -> CallReport<std::result::Result<String, Outcome>> {
+) -> CallReport<std::result::Result<Answer, Outcome>> {
     let input = format!("run {} {}", task.attempt.task.id, task.attempt.index);
     let traces = CallSetup { input: &input, seed, waits }.traces(agent);
     let mut store = match kept_store(agent, seed, &traces) {
@@ -86,7 +89,7 @@ async fn attempt(
     mut fresh: FreshStore,
     task: AgentTask,
     seed: u64,
-) -> GuestResult<std::result::Result<String, Outcome>> {
+) -> GuestResult<std::result::Result<Answer, Outcome>> {
     let answer = ask(&agent, &mut fresh.store, task, seed).await;
     GuestResult { answer, fuel: used_fuel(&agent, &fresh.store) }
 }
@@ -96,13 +99,13 @@ async fn ask(
     store: &mut Store<State>,
     task: AgentTask,
     seed: u64,
-) -> Result<std::result::Result<String, Outcome>> {
+) -> Result<std::result::Result<Answer, Outcome>> {
     let exports = match make_ready(agent, store, seed).await? {
         Ok(exports) => exports,
         Err(outcome) => return Ok(Err(outcome)),
     };
     State::give_handles(store, &agent.limits, 1);
     let task = store.data_mut().table.push(TaskRef(task))?;
-    let answer = exports.agent()?.call_run(&mut *store, Resource::new_borrow(task.rep())).await?;
+    let answer = exports.run(store, Resource::new_borrow(task.rep())).await?;
     Ok(answer.map_err(verdict::failed))
 }

@@ -74,5 +74,5 @@ pub(crate) async fn call_init(
     store: &mut Store<State>,
     exports: &Exports,
 ) -> wasmtime::Result<Result<lifecycle::Info, String>> {
-    exports.lifecycle.call_init(store, &plugin.params).await
+    exports.init(store, &plugin.params).await
 }

@@ -57,6 +57,11 @@ macro_rules! loaded_accessors {
             &self.loaded.hash
         }
 
+        /// The contract that it was built for, such as `gavel:plugin@0.2.0`.
+        pub fn contract(&self) -> &str {
+            &self.loaded.contract
+        }
+
         /// The parameters as the component got them.
         pub fn params(&self) -> &str {
             &self.loaded.params

@@ -1,6 +1,7 @@
 //! Calls of a loaded component: in a fresh instance or an idle one, with a report of each.
 
 mod ask;
+pub(crate) mod beside;
 mod credit;
 pub(crate) mod fault;
 mod fresh;

@@ -1,6 +1,5 @@
 //! The questions to a component: one type for each function of the contract.
 
-use crate::bindings::exports::gavel::plugin::taskset;
 use crate::bindings::gavel::plugin::types;
 use crate::call::loaded::Loaded;
 use crate::call::verdict::{self, cut};
@@ -51,12 +50,11 @@ impl Question for Score {
     }
 
     async fn ask(self, plugin: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Outcome> {
-        let reward = exports.reward.as_ref().ok_or_else(|| missing("reward"))?;
         let table = &mut store.data_mut().table;
         let reference = table.push(ReferenceRef(self.0.sample.task.clone()))?;
         let sample = table.push(SampleRef(self.0.clone()))?;
         let handles = (Resource::new_borrow(sample.rep()), Resource::new_borrow(reference.rep()));
-        let answer = reward.call_score(&mut *store, handles.0, handles.1).await?;
+        let answer = exports.score(store, handles.0, handles.1).await?;
         let table = &mut store.data_mut().table;
         table.delete(sample)?;
         table.delete(reference)?;
@@ -91,13 +89,12 @@ impl Question for Judge {
     }
 
     async fn ask(self, plugin: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Vec<Outcome>> {
-        let judger = exports.judger.as_ref().ok_or_else(|| missing("judger"))?;
         let Some(first) = self.0.first() else { return Ok(Vec::new()) };
         let table = &mut store.data_mut().table;
         let reference = table.push(ReferenceRef(first.sample.task.clone()))?;
         let samples = self.0.iter().map(|sample| Ok(table.push(SampleRef(sample.clone()))?));
         let samples = samples.collect::<Result<Vec<Resource<SampleRef>>>>()?;
-        let answer = judger.call_judge(&mut *store, &samples, Resource::new_borrow(reference.rep())).await?;
+        let answer = exports.judge(store, &samples, Resource::new_borrow(reference.rep())).await?;
         store.data_mut().table.delete(reference)?;
         Ok(verdicts(answer, &plugin, &self.0))
     }
@@ -142,7 +139,7 @@ impl Question for Len {
     }
 
     async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Option<u64>> {
-        self::taskset(exports)?.call_len(store).await
+        exports.len(store).await
     }
 
     fn is_sound(_: &Option<u64>) -> bool {
@@ -169,7 +166,7 @@ impl Question for Get {
     }
 
     async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Self::Answer> {
-        let answer = self::taskset(exports)?.call_get(store, self.index, self.seed).await?;
+        let answer = exports.get(store, self.index, self.seed).await?;
         Ok(answer.map_err(verdict::failed).and_then(|row| columns(&row)))
     }
 
@@ -183,12 +180,4 @@ fn columns(row: &str) -> Result<Columns, Outcome> {
         let what = format!("the row is not a JSON object: {error}: {}", cut(row.to_owned()));
         Outcome::Fault { whose: Blame::Plugin, what }
     })
-}
-
-fn taskset(exports: &Exports) -> Result<&taskset::Guest> {
-    exports.taskset.as_ref().ok_or_else(|| missing("taskset"))
-}
-
-fn missing(export: &str) -> wasmtime::Error {
-    wasmtime::Error::msg(format!("the component does not export `{export}`"))
 }

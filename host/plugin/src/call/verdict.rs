@@ -2,6 +2,7 @@
 //! score.
 
 use crate::bindings::gavel::plugin::types;
+use crate::call::beside;
 use crate::call::credit::credit;
 use crate::call::info::Info;
 use gavel_data::{Blame, Metric, Outcome, Sample, Score};
@@ -42,7 +43,8 @@ fn check(score: types::Score, info: &Info, sample: &Sample) -> Result<Score, Str
         return Err(format!("the score {value} is outside the declared range [{min}, {max}]"));
     }
     let (metrics, credit) = (metrics(score.metrics)?, credit(score.credit, sample)?);
-    Ok(Score { value, metrics, credit, note: score.note.map(cut) })
+    let payload = score.payload.map(|payload| beside::object("payload", &payload)).transpose()?.map(Box::new);
+    Ok(Score { value, metrics, credit, note: score.note.map(cut), payload })
 }
 
 fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
@@ -101,7 +103,7 @@ mod tests {
     fn scored(value: f64, metrics: &[(&str, f64)]) -> Outcome {
         let metrics =
             metrics.iter().map(|(name, value)| types::Metric { name: (*name).into(), value: *value }).collect();
-        let score = types::Score { value, metrics, credit: Vec::new(), note: None };
+        let score = types::Score { value, metrics, credit: Vec::new(), note: None, payload: None };
         outcome(types::Verdict::Scored(score), &info(), &sample())
     }
 
@@ -125,13 +127,25 @@ mod tests {
     fn credit_is_kept_or_a_fault() {
         let with = |trajectory| {
             let credit = vec![types::Credit { trajectory, message: 0, start: 0, end: 2, value: 0.5 }];
-            let score = types::Score { value: 0.0, metrics: Vec::new(), credit, note: None };
+            let score = types::Score { value: 0.0, metrics: Vec::new(), credit, note: None, payload: None };
             let message = Message::new(Role::Assistant, "ab");
             let answer = Trajectory::of(vec![message]);
             outcome(types::Verdict::Scored(score), &info(), &Sample { trajectories: vec![answer], ..sample() })
         };
         assert!(matches!(with(0), Outcome::Scored(score) if score.credit[0].value == 0.5));
         assert!(fault(&with(1)).starts_with("credit 0 is for trajectory 1"));
+    }
+
+    #[test]
+    fn a_payload_is_kept_or_a_fault() {
+        let with = |payload: &str| {
+            let (metrics, credit, payload) = (Vec::new(), Vec::new(), Some(payload.to_owned()));
+            let score = types::Score { value: 0.0, metrics, credit, note: None, payload };
+            outcome(types::Verdict::Scored(score), &info(), &sample())
+        };
+        let Outcome::Scored(score) = with(r#"{"a": 1.50}"#) else { panic!("not scored") };
+        assert_eq!(score.payload.unwrap().get("a").unwrap().as_text(), "1.50");
+        assert!(fault(&with("1")).starts_with("the payload is not a JSON object"));
     }
 
     #[test]

@@ -1,81 +1,56 @@
 //! The exports of a component, which are looked up once when it is linked and
-//! then used in each instance.
+//! then used in each instance. Components of every version of the contract have
+//! the same functions here.
 
-use crate::bindings::exports::gavel::plugin::{agent, judger, lifecycle, reward, taskset, tool};
-use crate::imports::State;
-use wasmtime::component::{Instance, InstancePre};
+use crate::bindings::exports::gavel::plugin::agent::Answer;
+use crate::bindings::exports::gavel::plugin::lifecycle::Info;
+use crate::bindings::gavel::plugin::types::{Failure, ToolSpec, Verdict};
+use crate::engine::versions::{v0_1, v0_2};
+use crate::imports::{ReferenceRef, SampleRef, State, TaskRef};
+use std::result::Result as Answered;
+use wasmtime::component::{Instance, InstancePre, Resource, ResourceAny};
 use wasmtime::{Error, Result, Store};
 
 /// A linked component, and the indices of its exports.
 #[derive(Clone)]
 pub(crate) struct Linked {
     pub(crate) instance_pre: InstancePre<State>,
-    lifecycle: lifecycle::GuestIndices,
-    reward: Option<reward::GuestIndices>,
-    judger: Option<judger::GuestIndices>,
-    taskset: Option<taskset::GuestIndices>,
-    tool: Option<tool::GuestIndices>,
-    agent: Option<agent::GuestIndices>,
+    exported: Vec<String>,
+    indices: Indices,
+}
+
+#[derive(Clone)]
+enum Indices {
+    V0_1(v0_1::Indices),
+    V0_2(v0_2::Indices),
 }
 
 /// The exports of an instance.
-pub(crate) struct Exports {
-    pub(crate) lifecycle: lifecycle::Guest,
-    pub(crate) reward: Option<reward::Guest>,
-    pub(crate) judger: Option<judger::Guest>,
-    pub(crate) taskset: Option<taskset::Guest>,
-    pub(crate) tool: Option<tool::Guest>,
-    pub(crate) agent: Option<agent::Guest>,
-}
-
-impl Exports {
-    /// The functions for the policy; an error if there are none.
-    pub(crate) fn tool(&self) -> Result<&tool::Guest> {
-        self.tool.as_ref().ok_or_else(|| Error::msg("the component does not export `tool`"))
-    }
-
-    /// The agent; an error if there is none.
-    pub(crate) fn agent(&self) -> Result<&agent::Guest> {
-        self.agent.as_ref().ok_or_else(|| Error::msg("the component does not export `agent`"))
-    }
+pub(crate) enum Exports {
+    V0_1(v0_1::Guests),
+    V0_2(v0_2::Guests),
 }
 
 impl Linked {
-    /// Looks up the exports of the contract; `exported` tells which of the
-    /// interfaces the component has.
-    pub(crate) fn new(instance_pre: InstancePre<State>, exported: impl Fn(&str) -> bool) -> Result<Self> {
-        let lifecycle = lifecycle::GuestIndices::new(&instance_pre)?;
-        let reward = exported("reward").then(|| reward::GuestIndices::new(&instance_pre)).transpose()?;
-        let judger = exported("judger").then(|| judger::GuestIndices::new(&instance_pre)).transpose()?;
-        let taskset = exported("taskset").then(|| taskset::GuestIndices::new(&instance_pre)).transpose()?;
-        let tool = exported("tool").then(|| tool::GuestIndices::new(&instance_pre)).transpose()?;
-        let agent = exported("agent").then(|| agent::GuestIndices::new(&instance_pre)).transpose()?;
-        Ok(Self { instance_pre, lifecycle, reward, judger, taskset, tool, agent })
+    /// Looks up the interfaces `exported` by a component of this `version` of the contract.
+    pub(crate) fn new(instance_pre: InstancePre<State>, version: &str, exported: Vec<String>) -> Result<Self> {
+        let indices = match version {
+            v0_1::VERSION => Indices::V0_1(v0_1::Indices::new(&instance_pre, &exported)?),
+            v0_2::VERSION => Indices::V0_2(v0_2::Indices::new(&instance_pre, &exported)?),
+            // Not reached: the version was checked before.
+            other => return Err(Error::msg(format!("the contract {other} is not known"))),
+        };
+        Ok(Self { instance_pre, exported, indices })
     }
 
-    /// Whether it scores samples one by one.
-    pub(crate) fn is_reward(&self) -> bool {
-        self.reward.is_some()
+    /// Whether it exports this interface of the contract, such as `reward`.
+    pub(crate) fn has(&self, interface: &str) -> bool {
+        self.exported.iter().any(|found| found == interface)
     }
 
-    /// Whether it judges whole groups.
-    pub(crate) fn is_judger(&self) -> bool {
-        self.judger.is_some()
-    }
-
-    /// Whether it is a taskset.
-    pub(crate) fn is_taskset(&self) -> bool {
-        self.taskset.is_some()
-    }
-
-    /// Whether it offers functions to the policy.
-    pub(crate) fn is_tool(&self) -> bool {
-        self.tool.is_some()
-    }
-
-    /// Whether it attempts tasks.
-    pub(crate) fn is_agent(&self) -> bool {
-        self.agent.is_some()
+    /// Whether the session of its tool has `finish`.
+    pub(crate) fn has_finish(&self) -> bool {
+        matches!(self.indices, Indices::V0_2(_))
     }
 
     /// Starts an instance.
@@ -87,11 +62,120 @@ impl Linked {
     /// The exports of an instance; an error means that their types differ from the
     /// contract's.
     pub(crate) fn exports(&self, store: &mut Store<State>, instance: &Instance) -> Result<Exports> {
-        let reward = self.reward.as_ref().map(|reward| reward.load(&mut *store, instance)).transpose()?;
-        let judger = self.judger.as_ref().map(|judger| judger.load(&mut *store, instance)).transpose()?;
-        let taskset = self.taskset.as_ref().map(|taskset| taskset.load(&mut *store, instance)).transpose()?;
-        let tool = self.tool.as_ref().map(|tool| tool.load(&mut *store, instance)).transpose()?;
-        let agent = self.agent.as_ref().map(|agent| agent.load(&mut *store, instance)).transpose()?;
-        Ok(Exports { lifecycle: self.lifecycle.load(&mut *store, instance)?, reward, judger, taskset, tool, agent })
+        Ok(match &self.indices {
+            Indices::V0_1(indices) => Exports::V0_1(indices.load(store, instance)?),
+            Indices::V0_2(indices) => Exports::V0_2(indices.load(store, instance)?),
+        })
+    }
+}
+
+/// The same call, whatever the version of the exports.
+macro_rules! call {
+    ($exports:expr, $guests:ident => $call:expr) => {
+        match $exports {
+            Exports::V0_1($guests) => $call,
+            Exports::V0_2($guests) => $call,
+        }
+    };
+}
+
+/// An exported interface; an error if the component does not have it.
+fn need<'a, T>(guest: &'a Option<T>, name: &str) -> Result<&'a T> {
+    guest.as_ref().ok_or_else(|| Error::msg(format!("the component does not export `{name}`")))
+}
+
+/// The functions of the contract. The outer error is a trap.
+#[expect(clippy::useless_conversion, reason = "only the answers of 0.1 are converted")]
+impl Exports {
+    /// `lifecycle.init`
+    pub(crate) async fn init(&self, store: &mut Store<State>, params: &str) -> Result<Answered<Info, String>> {
+        call!(self, guests => Ok(guests.lifecycle.call_init(store, params).await?.map(Info::from)))
+    }
+
+    /// `reward.score`
+    pub(crate) async fn score(
+        &self,
+        store: &mut Store<State>,
+        sample: Resource<SampleRef>,
+        reference: Resource<ReferenceRef>,
+    ) -> Result<Answered<Verdict, Failure>> {
+        call!(self, guests => {
+            let answer = need(&guests.reward, "reward")?.call_score(store, sample, reference).await?;
+            Ok(answer.map(Verdict::from))
+        })
+    }
+
+    /// `judger.judge`
+    pub(crate) async fn judge(
+        &self,
+        store: &mut Store<State>,
+        samples: &[Resource<SampleRef>],
+        reference: Resource<ReferenceRef>,
+    ) -> Result<Answered<Vec<Verdict>, Failure>> {
+        call!(self, guests => {
+            let answer = need(&guests.judger, "judger")?.call_judge(store, samples, reference).await?;
+            Ok(answer.map(|verdicts| verdicts.into_iter().map(Verdict::from).collect()))
+        })
+    }
+
+    /// `taskset.len`
+    pub(crate) async fn len(&self, store: &mut Store<State>) -> Result<Option<u64>> {
+        call!(self, guests => need(&guests.taskset, "taskset")?.call_len(store).await)
+    }
+
+    /// `taskset.get`
+    pub(crate) async fn get(
+        &self,
+        store: &mut Store<State>,
+        index: u64,
+        seed: u64,
+    ) -> Result<Answered<String, Failure>> {
+        call!(self, guests => need(&guests.taskset, "taskset")?.call_get(store, index, seed).await)
+    }
+
+    /// `tool.specs`
+    pub(crate) async fn specs(&self, store: &mut Store<State>) -> Result<Vec<ToolSpec>> {
+        call!(self, guests => need(&guests.tool, "tool")?.call_specs(store).await)
+    }
+
+    /// `tool.session.open`
+    pub(crate) async fn open(
+        &self,
+        store: &mut Store<State>,
+        settings: &str,
+    ) -> Result<Answered<ResourceAny, Failure>> {
+        call!(self, guests => need(&guests.tool, "tool")?.session().call_open(store, settings).await)
+    }
+
+    /// `tool.session.call`
+    pub(crate) async fn call(
+        &self,
+        store: &mut Store<State>,
+        session: ResourceAny,
+        name: &str,
+        arguments: &str,
+    ) -> Result<Answered<String, Failure>> {
+        call!(self, guests => need(&guests.tool, "tool")?.session().call_call(store, session, name, arguments).await)
+    }
+
+    /// `tool.session.finish`, which 0.1 does not have.
+    pub(crate) async fn finish(
+        &self,
+        store: &mut Store<State>,
+        session: ResourceAny,
+    ) -> Result<Answered<Option<String>, Failure>> {
+        match self {
+            Self::V0_1(_) => Ok(Ok(None)),
+            Self::V0_2(guests) => need(&guests.tool, "tool")?.session().call_finish(store, session).await,
+        }
+    }
+
+    /// `agent.run`
+    pub(crate) async fn run(
+        &self,
+        store: &mut Store<State>,
+        task: Resource<TaskRef>,
+    ) -> Result<Answered<Answer, Failure>> {
+        call!(self, guests => Ok(need(&guests.agent, "agent")?.call_run(store, task).await?.map(Answer::from)))
     }
 }

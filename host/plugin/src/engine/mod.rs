@@ -8,6 +8,7 @@ mod instance_slots;
 mod session_rooms;
 mod shared;
 mod ticking_engines;
+mod versions;
 
 pub(crate) use engines::{Engines, PlacedComponent, Slots};
 pub(crate) use exports::{Exports, Linked};

@@ -2,7 +2,7 @@
 
 use super::granted::Granted;
 use super::http::Refusals;
-use gavel_data::{Diagnosis, Outcome, Score};
+use gavel_data::{Blame, Columns, Diagnosis, Outcome, Score};
 
 impl Granted {
     /// An outcome for logs, without the values of granted variables. Where it is
@@ -17,7 +17,10 @@ impl Granted {
         match outcome {
             Outcome::Scored(score) => {
                 let note = score.note.map(|note| self.redact(note));
-                Outcome::Scored(Score { note, ..score })
+                match score.payload.map(|payload| self.redact_object(*payload).map(Box::new)).transpose() {
+                    Ok(payload) => Outcome::Scored(Score { note, payload, ..score }),
+                    Err(what) => Outcome::Fault { whose: Blame::Plugin, what },
+                }
             }
             Outcome::Abstained(reason) => Outcome::Abstained(tell(reason)),
             Outcome::Fault { whose, what } => Outcome::Fault { whose, what: tell(what) },
@@ -29,6 +32,16 @@ impl Granted {
     /// A diagnosis for logs, without the values of granted variables.
     pub(crate) fn loggable_diagnosis(&self, diagnosis: Diagnosis) -> Diagnosis {
         Diagnosis { stderr: self.redact(diagnosis.stderr), ..diagnosis }
+    }
+
+    /// An object that the plugin wrote, without the values of granted variables.
+    fn redact_object(&self, object: Columns) -> Result<Columns, String> {
+        let text = serde_json::to_string(&object).map_err(|error| error.to_string())?;
+        let clean = self.redact(text.clone());
+        if clean == text {
+            return Ok(object);
+        }
+        serde_json::from_str(&clean).map_err(|_| "the payload has the value of a granted variable as a number".into())
     }
 
     /// A text that the plugin wrote, without the values of granted variables.

@@ -13,6 +13,7 @@ mod reward_model;
 mod samples;
 mod state;
 mod stdio;
+mod v0_1;
 
 pub use resources::{ConversationRef, MediaRef, ReferenceRef, SampleRef, TaskRef, TrajectoryRef};
 pub(crate) use state::{ChildIo, State, Traces, child_store, store};
@@ -41,5 +42,6 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     linker.allow_shadowing(false);
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     Plugins::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    v0_1::add_to_linker(&mut linker)?;
     Ok(linker)
 }

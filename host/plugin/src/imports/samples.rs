@@ -5,7 +5,8 @@ use super::messages::lower_finish_reason;
 use crate::bindings::gavel::plugin::{references, samples, types};
 use crate::imports::resources::{MediaRef, ReferenceRef, SampleRef, TrajectoryRef};
 use crate::imports::state::State;
-use gavel_data::{Credit, Message, Metric, PriorVerdict, Role, Sample, Score};
+use gavel_data::{CallTrace, Columns, Credit, Json, Message, Metric, PriorVerdict, Role, Sample, Score, ToolEnding};
+use serde_json::Value;
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -21,23 +22,60 @@ impl State {
     ) -> Result<types::Message> {
         self.lower_message(message, |part| Some(MediaRef { sample: sample.clone(), trajectory, message: index, part }))
     }
+
+    /// Converts the messages of a task's prompt.
+    fn lower_prompt(&mut self, sample: &Arc<Sample>) -> Result<Vec<types::Message>> {
+        let prompt = sample.task.prompt.iter().enumerate();
+        prompt.map(|(index, message)| self.lower(sample, None, index, message)).collect()
+    }
 }
 
 fn prior_verdict(verdict: &PriorVerdict) -> types::PriorVerdict {
     match verdict {
-        PriorVerdict::Scored(Score { value, metrics, credit, note }) => types::PriorVerdict::Scored(types::Score {
-            value: *value,
-            metrics: metrics
-                .iter()
-                .map(|Metric { name, value }| types::Metric { name: name.clone(), value: *value })
-                .collect(),
-            credit: credit.iter().map(lowered_credit).collect(),
-            note: note.clone(),
-        }),
+        PriorVerdict::Scored(Score { value, metrics, credit, note, payload }) => {
+            types::PriorVerdict::Scored(types::Score {
+                value: *value,
+                metrics: metrics
+                    .iter()
+                    .map(|Metric { name, value }| types::Metric { name: name.clone(), value: *value })
+                    .collect(),
+                credit: credit.iter().map(lowered_credit).collect(),
+                note: note.clone(),
+                payload: payload.as_deref().map(object_text),
+            })
+        }
         PriorVerdict::Abstained(reason) => types::PriorVerdict::Abstained(reason.clone()),
         PriorVerdict::NotCalled => types::PriorVerdict::NotCalled,
         PriorVerdict::NoVerdict => types::PriorVerdict::NoVerdict,
     }
+}
+
+/// The text of a JSON object.
+fn object_text(object: &Columns) -> String {
+    // Cannot fail: its keys are strings.
+    serde_json::to_string(object).unwrap_or_default()
+}
+
+/// A function in the form that chat templates take, as the contract has it.
+fn offered(tool: &Value) -> types::ToolSpec {
+    let function = &tool["function"];
+    let text = |key: &str| function[key].as_str().unwrap_or_default().to_owned();
+    types::ToolSpec {
+        name: text("name"),
+        description: text("description"),
+        parameters: function["parameters"].to_string(),
+    }
+}
+
+fn ended_call(CallTrace { turn, function, ending }: &CallTrace) -> samples::EndedCall {
+    let ending = match ending {
+        ToolEnding::Answered => samples::CallEnding::Answered,
+        ToolEnding::CalledWrongly => samples::CallEnding::CalledWrongly,
+        ToolEnding::OutOfBudget => samples::CallEnding::OutOfBudget,
+        ToolEnding::Unavailable => samples::CallEnding::Unavailable,
+        ToolEnding::Failed => samples::CallEnding::Failed,
+    };
+    samples::EndedCall { turn: *turn, function: function.clone(), ending }
 }
 
 fn lowered_credit(credit: &Credit) -> types::Credit {
@@ -115,6 +153,46 @@ impl samples::HostTrajectory for State {
         Ok(self.table.get(&trajectory)?.get().tokens.as_ref().and_then(|tokens| tokens.counts().policy_version))
     }
 
+    fn speaker(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<String> {
+        let opening = &self.table.get(&trajectory)?.get().opening;
+        Ok(opening.as_ref().map(|opening| opening.speaker.clone()).unwrap_or_default())
+    }
+
+    fn opening(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<Vec<types::Message>> {
+        let TrajectoryRef { sample, index } = self.table.get(&trajectory)?;
+        let (sample, index) = (sample.clone(), *index);
+        match &sample.trajectories[index].opening {
+            // Agents open conversations with texts only.
+            Some(opening) => opening.messages.iter().map(|message| self.lower_message(message, |_| None)).collect(),
+            None => self.lower_prompt(&sample),
+        }
+    }
+
+    fn functions(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<Vec<types::ToolSpec>> {
+        Ok(self.table.get(&trajectory)?.get().trace.tools.iter().map(offered).collect())
+    }
+
+    fn calls(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<Vec<samples::EndedCall>> {
+        Ok(self.table.get(&trajectory)?.get().trace.calls.iter().map(ended_call).collect())
+    }
+
+    fn turn_finish_reason(
+        &mut self,
+        trajectory: Resource<TrajectoryRef>,
+        index: u32,
+    ) -> Result<Option<types::FinishReason>> {
+        let turn = self.table.get(&trajectory)?.get().trace.turn(index);
+        Ok(turn.map(|turn| lower_finish_reason(turn.finish_reason)))
+    }
+
+    fn message_tokens(&mut self, trajectory: Resource<TrajectoryRef>, index: u32) -> Result<Option<u32>> {
+        Ok(self.table.get(&trajectory)?.get().trace.turn(index).map(|turn| turn.tokens))
+    }
+
+    fn state(&mut self, trajectory: Resource<TrajectoryRef>, name: String) -> Result<Option<String>> {
+        Ok(self.table.get(&trajectory)?.sample.states.get(&name).map(Json::as_text).map(str::to_owned))
+    }
+
     fn drop(&mut self, trajectory: Resource<TrajectoryRef>) -> Result<()> {
         self.table.delete(trajectory)?;
         Ok(())
@@ -136,13 +214,7 @@ impl samples::HostSample for State {
 
     fn prompt(&mut self, sample: Resource<SampleRef>) -> Result<Vec<types::Message>> {
         let sample = self.table.get(&sample)?.0.sample.clone();
-        sample
-            .task
-            .prompt
-            .iter()
-            .enumerate()
-            .map(|(index, message)| self.lower(&sample, None, index, message))
-            .collect()
+        self.lower_prompt(&sample)
     }
 
     fn trajectory_count(&mut self, sample: Resource<SampleRef>) -> Result<u32> {
@@ -160,6 +232,10 @@ impl samples::HostSample for State {
 
     fn response(&mut self, sample: Resource<SampleRef>) -> Result<String> {
         Ok(self.table.get(&sample)?.0.sample.response())
+    }
+
+    fn extra(&mut self, sample: Resource<SampleRef>) -> Result<Option<String>> {
+        Ok(self.table.get(&sample)?.0.sample.extra.as_ref().map(object_text))
     }
 
     fn verdict(&mut self, sample: Resource<SampleRef>, name: String) -> Result<Option<types::PriorVerdict>> {

@@ -6,10 +6,9 @@ use crate::grant::{GrantStatus, Grants, Import};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// The contract that this host supports.
-pub const CONTRACT: &str = "gavel:plugin@0.1.0";
+/// The versions of the contract that this host supports.
+pub(crate) const VERSIONS: [&str; 2] = ["0.1.0", "0.2.0"];
 
-const VERSION: &str = "0.1.0";
 const NAMESPACE: &str = "gavel:plugin/";
 /// Exports of components that see the answer key.
 const SCORERS: [&str; 3] = ["reward", "judger", "taskset"];
@@ -38,19 +37,38 @@ pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -
     component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
 }
 
-/// The version of the contract that a component was built for. If it names
-/// several, the first that is not this host's.
-pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> {
+/// The full name of the contract that a component was built for, as records have it.
+pub(crate) fn full_name(version: &str) -> String {
+    format!("gavel:plugin@{version}")
+}
+
+/// The versions of the contract that a component names, in its exports and then its imports, each once.
+fn versions(engine: &Engine, component: &Component) -> Vec<String> {
     let ty = component.component_type();
-    let mut versions: Vec<String> = ty
-        .exports(engine)
-        .map(|(name, _)| name)
-        .chain(ty.imports(engine).map(|(name, _)| name))
-        .filter_map(|name| name.strip_prefix(NAMESPACE)?.split_once('@'))
-        .map(|(_, version)| version.to_owned())
-        .collect();
-    let shown = versions.iter().position(|version| version != VERSION).unwrap_or(0);
+    let names = ty.exports(engine).map(|(name, _)| name).chain(ty.imports(engine).map(|(name, _)| name));
+    let mut versions = Vec::new();
+    for (_, version) in names.filter_map(|name| name.strip_prefix(NAMESPACE)?.split_once('@')) {
+        if !versions.iter().any(|known| known == version) {
+            versions.push(version.to_owned());
+        }
+    }
+    versions
+}
+
+/// The version of the contract that a component was built for. If it names several, the first that this host does not
+/// support.
+pub(crate) fn version(engine: &Engine, component: &Component) -> Option<String> {
+    let mut versions = versions(engine, component);
+    let shown = versions.iter().position(|version| !VERSIONS.contains(&version.as_str())).unwrap_or(0);
     (!versions.is_empty()).then(|| versions.swap_remove(shown))
+}
+
+/// A component that may be called.
+pub(crate) struct Checked {
+    /// The version of the contract that it was built for.
+    pub(crate) version: String,
+    /// The interfaces of the contract that it exports.
+    pub(crate) exports: Vec<String>,
 }
 
 /// Refuses a component that is not a program, or imports more than a program gets.
@@ -67,16 +85,20 @@ pub(crate) fn check_program(program: &str, engine: &Engine, component: &Componen
 }
 
 /// Refuses a component that exports nothing that this host uses, one that acts for the policy but imports the answer
-/// key, and one with an import that no grant covers. Returns the exports.
+/// key, and one with an import that no grant covers.
 pub(crate) fn check(
     plugin: &str,
     engine: &Engine,
     component: &Component,
     grants: &Grants,
-) -> Result<Vec<String>, LoadError> {
-    let version = version(engine, component);
-    if let Some(found) = version.filter(|found| found != VERSION) {
-        return Err(LoadError::UnknownContract { plugin: plugin.into(), found, known: VERSION });
+) -> Result<Checked, LoadError> {
+    let versions = versions(engine, component);
+    if let Some(found) = versions.iter().find(|version| !VERSIONS.contains(&version.as_str())) {
+        let known = VERSIONS.join(" and ");
+        return Err(LoadError::UnknownContract { plugin: plugin.into(), found: found.clone(), known });
+    }
+    if let [first, second, ..] = &versions[..] {
+        return Err(LoadError::MixedContracts { plugin: plugin.into(), first: first.clone(), second: second.clone() });
     }
     let exported = exports(engine, component);
     let of = |family: &[&'static str]| family.iter().copied().find(|name| exported.iter().any(|found| found == name));
@@ -102,6 +124,6 @@ pub(crate) fn check(
     }
     match imports.into_iter().find(|import| import.status == GrantStatus::Refused) {
         Some(Import { name: import, grant, .. }) => Err(LoadError::NotGranted { plugin: plugin.into(), import, grant }),
-        None => Ok(exported),
+        None => Ok(Checked { version: versions.into_iter().next().unwrap_or_default(), exports: exported }),
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::{Engines, Linked, PlacedComponent, Shared};
 use crate::error::LoadError;
 use crate::grant::{Granted, Grants};
 use crate::load::component::{compile_once, functions_file, read};
-use crate::load::contract::{self, CONTRACT};
+use crate::load::contract::{self, Checked};
 use crate::load::spec::PluginSpec;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -43,7 +43,7 @@ async fn load_once(shared: &Arc<Shared>, spec: PluginSpec) -> Result<Arc<Loaded>
     let loading =
         Loading { shared, engines: shared.engines(&spec.limits), spec: &spec, bytes: &bytes, params, granted };
     let kind: &[u8] = if loading.may_be_warm() { b"warm" } else { b"cold" };
-    let parts = [&bytes, loading.params.as_bytes(), CONTRACT.as_bytes(), kind];
+    let parts = [&bytes, loading.params.as_bytes(), kind];
     let key = Key::new(loading.engines.reference()?, &parts);
     if let Some((about, code)) = shared.cache.find(&key) {
         match loading.finish(about, &code).await {
@@ -159,10 +159,10 @@ impl Loading<'_> {
     fn link(&self, placed: PlacedComponent<'_>, no_snapshot: Option<NoSnapshot>) -> Result<Arc<Loaded>, LoadError> {
         let component = &placed.component;
         let plugin = &self.spec.name;
-        let exported = contract::check(plugin, placed.engine(), component, &self.spec.grants)?;
+        let Checked { version, exports } = contract::check(plugin, placed.engine(), component, &self.spec.grants)?;
         let linked = placed
             .link()
-            .and_then(|pre| Linked::new(pre, |name| exported.iter().any(|found| found == name)))
+            .and_then(|pre| Linked::new(pre, &version, exports))
             .map_err(|error| LoadError::Mismatch { plugin: plugin.clone(), what: chain(&error) })?;
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
         Ok(Arc::new(Loaded {
@@ -170,7 +170,7 @@ impl Loading<'_> {
             hash: hash(self.bytes),
             params_hash: hash(self.params.as_bytes()),
             params: self.params.clone(),
-            contract: CONTRACT.into(),
+            contract: contract::full_name(&version),
             limits: self.spec.limits,
             grants: self.spec.grants.clone(),
             granted: self.granted.clone(),

@@ -6,7 +6,6 @@ mod loading;
 mod program;
 mod spec;
 
-pub use contract::CONTRACT;
 pub(crate) use loading::load;
 pub(crate) use program::Program;
 pub use spec::{PluginSpec, ProgramSpec};

@@ -28,7 +28,7 @@ impl Tool {
     /// The component cannot be used, or is not a tool.
     pub async fn load(sandbox: &Sandbox, spec: PluginSpec) -> std::result::Result<Self, LoadError> {
         let loaded = load(sandbox.shared(), spec).await?;
-        if !loaded.linked.is_tool() {
+        if !loaded.linked.has("tool") {
             return Err(LoadError::NotATool { plugin: loaded.name.clone() });
         }
         Self::of(loaded).await
@@ -100,7 +100,7 @@ impl Question for Specs {
     }
 
     async fn ask(self, _: Arc<Loaded>, exports: &Exports, store: &mut Store<State>) -> Result<Vec<types::ToolSpec>> {
-        exports.tool()?.call_specs(store).await
+        exports.specs(store).await
     }
 
     fn is_sound(_: &Self::Answer) -> bool {

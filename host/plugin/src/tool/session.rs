@@ -4,15 +4,15 @@ use super::component::Tool;
 use super::report::ToolReport;
 use crate::bindings::gavel::plugin::types::Failure;
 use crate::call::{
-    CallReport, CallSetup, GuestResult, Loaded, Question, ask, kept_store, make_ready, used_fuel, verdict,
+    CallReport, CallSetup, GuestResult, Loaded, Question, ask, beside, kept_store, make_ready, used_fuel, verdict,
 };
 use crate::engine::SessionRooms;
 use crate::engine::{Exports, FreshStore, ReadyInstance};
-use crate::imports::State;
+use crate::imports::{State, Traces};
 use crate::outside::OutsideWaits;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_data::{Blame, Outcome};
+use gavel_data::{Blame, Json, Outcome};
 use std::sync::Arc;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Result, Store};
@@ -78,6 +78,38 @@ impl ToolSession {
         }
     }
 
+    /// Ends the session, and gives the state in which it ended; `None` if the tool keeps or reports none, or was not
+    /// called. The random numbers of the call follow from `seed`.
+    ///
+    /// # Errors
+    /// The tool failed to report it.
+    pub fn finish(&mut self, seed: u64) -> BoxFuture<'_, std::result::Result<Option<Json>, Outcome>> {
+        async move {
+            let Some(open) = self.open.take().filter(|_| self.tool.linked.has_finish()) else { return Ok(None) };
+            let setup = CallSetup { input: "finish", seed, waits: self.waits.clone() };
+            let CallReport { answer, details } = self.finish_open(open, &setup).await;
+            let granted = &self.tool.granted;
+            let answer = answer.and_then(|answer| answer).and_then(|state| beside::state(granted, state));
+            answer.map_err(|outcome| granted.loggable(outcome, &details.refusals))
+        }
+        .boxed()
+    }
+
+    async fn finish_open(
+        &mut self,
+        mut open: OpenSession,
+        setup: &CallSetup<'_>,
+    ) -> CallReport<std::result::Result<Option<String>, Outcome>> {
+        let tool = &self.tool;
+        let traces = match open.begin_again(tool, setup.seed, setup.traces(tool)) {
+            Ok(traces) => traces,
+            Err(error) => return CallReport::lost(&format!("no fuel for a call: {error:#}")),
+        };
+        let work = finished(tool.clone(), open, self.rooms.clone());
+        let (end, time) = tool.shared.lanes.run(work, tool.limits, traces.pauses.clone(), &tool.history).await;
+        CallReport::new(tool, end, time, &traces)
+    }
+
     async fn call_kept(
         &mut self,
         call: Call,
@@ -88,12 +120,10 @@ impl ToolSession {
         let fresh = setup.traces(tool);
         let (traces, (end, time)) = match self.open.take() {
             Some(mut open) => {
-                let store = &mut open.instance.store;
-                let traces = store.data_mut().begin_again(&tool.granted, seed, fresh);
-                store.set_epoch_deadline(1);
-                if let Err(error) = limits.fuel.map_or(Ok(()), |fuel| store.set_fuel(fuel)) {
-                    return CallReport::lost(&format!("no fuel for a call: {error:#}"));
-                }
+                let traces = match open.begin_again(tool, seed, fresh) {
+                    Ok(traces) => traces,
+                    Err(error) => return CallReport::lost(&format!("no fuel for a call: {error:#}")),
+                };
                 let work = continued(tool.clone(), open, call, rooms);
                 (traces.clone(), tool.shared.lanes.run(work, limits, traces.pauses.clone(), &tool.history).await)
             }
@@ -113,6 +143,29 @@ impl ToolSession {
         });
         CallReport { answer, details }
     }
+}
+
+impl OpenSession {
+    /// Begins a further call, which has its own budgets.
+    fn begin_again(&mut self, tool: &Loaded, seed: u64, fresh: Traces) -> Result<Traces> {
+        let store = &mut self.instance.store;
+        let traces = store.data_mut().begin_again(&tool.granted, seed, fresh);
+        store.set_epoch_deadline(1);
+        tool.limits.fuel.map_or(Ok(()), |fuel| store.set_fuel(fuel))?;
+        Ok(traces)
+    }
+}
+
+/// The end of an open session.
+async fn finished(
+    tool: Arc<Loaded>,
+    mut open: OpenSession,
+    _rooms: Arc<SessionRooms>,
+) -> GuestResult<std::result::Result<Option<String>, Outcome>> {
+    let OpenSession { instance, session } = &mut open;
+    let answer = instance.exports.finish(&mut instance.store, *session).await;
+    let fuel = used_fuel(&tool, &instance.store);
+    GuestResult { answer: answer.map(|answer| answer.map_err(verdict::failed)), fuel }
 }
 
 /// The first call of a session.
@@ -161,7 +214,7 @@ async fn open(
     store: &mut Store<State>,
     settings: &str,
 ) -> Result<std::result::Result<ResourceAny, Outcome>> {
-    let opened = exports.tool()?.session().call_open(store, settings).await?;
+    let opened = exports.open(store, settings).await?;
     // The refused settings are the row's, not the policy's.
     Ok(opened.map_err(|failure| match failure {
         Failure::InvalidInput(what) => {
@@ -186,7 +239,7 @@ impl Call {
         store: &mut Store<State>,
         session: ResourceAny,
     ) -> Result<std::result::Result<String, Outcome>> {
-        let answer = exports.tool()?.session().call_call(store, session, &self.name, &self.arguments).await?;
+        let answer = exports.call(store, session, &self.name, &self.arguments).await?;
         Ok(answer.map_err(verdict::failed))
     }
 }

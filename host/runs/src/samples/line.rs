@@ -2,9 +2,9 @@
 
 use super::packed::PackedTokens;
 use gavel_data::{
-    EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Opening, OutcomeKind, RolloutFault,
-    RolloutFaultKind, RolloutReport, SampleOutcome, TokenCounts, ToolUse, Trajectory, TrajectoryRecord,
-    TrajectoryStatus,
+    Columns, EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Opening, OutcomeKind, RolloutFault,
+    RolloutFaultKind, RolloutReport, SampleOutcome, TokenCounts, ToolStates, ToolUse, Trace, Trajectory,
+    TrajectoryRecord, TrajectoryStatus,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +39,11 @@ pub(super) struct WrittenLine<'a> {
     pub(super) error: Option<WrittenFault<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extra: Option<&'a Columns>,
+    /// Absent in the lines of further trajectories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) states: Option<&'a ToolStates>,
     /// For people; the messages contain it.
     pub(super) response: String,
     /// For people; the messages contain them, and the answers of tools.
@@ -106,7 +111,12 @@ pub(super) struct ReadLine {
     #[serde(default)]
     pub(super) by_agent: Vec<u32>,
     pub(super) answer: Option<String>,
+    pub(super) extra: Option<Columns>,
+    #[serde(default)]
+    pub(super) states: ToolStates,
     pub(super) finish_reason: FinishReason,
+    #[serde(default)]
+    pub(super) trace: Trace,
     tokens: Option<TokenCounts>,
     #[serde(default)]
     pub(super) response_length: usize,

@@ -233,8 +233,10 @@ impl Lines<'_> {
             by_agent: line.by_agent,
             tokens,
             finish_reason: line.finish_reason,
+            trace: line.trace,
         };
-        let sample = Sample { answer: line.answer, ..Sample::new(task.clone(), line.sample, vec![trajectory]) };
+        let (answer, extra, states) = (line.answer, line.extra, line.states);
+        let sample = Sample { answer, extra, states, ..Sample::new(task.clone(), line.sample, vec![trajectory]) };
         Ok(RecordedSample {
             id: line.id,
             step: line.step,

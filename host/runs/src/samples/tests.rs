@@ -33,6 +33,7 @@ fn sample() -> Sample {
             by_agent: Vec::new(),
             tokens: Some(tokens.into()),
             finish_reason: FinishReason::Stop,
+            trace: Default::default(),
         }
     };
     Sample::new(Arc::new(task), 3, vec![trajectory("a", 4), trajectory("b", 5)])

@@ -95,6 +95,8 @@ impl SampleWriter {
                 transcript,
                 error: WrittenFault::of(trajectory),
                 answer: sample.answer.as_deref(),
+                extra: sample.extra.as_ref(),
+                states: Some(&sample.states).filter(|states| number == 0 && !states.is_empty()),
                 response: trajectory.response(),
                 turns: trajectory.turns(Role::Assistant),
                 tool_turns: trajectory.turns(Role::Tool),

@@ -167,7 +167,7 @@ pub fn keep_plugin_set(folder: &Path, now: PluginSet, allow_changes: bool) -> Re
 mod tests {
     use super::*;
     use crate::condition::When;
-    use gavel_plugin::{CONTRACT, Grants, Info, Limits};
+    use gavel_plugin::{Grants, Info, Limits};
     use serde_json::Map;
 
     fn plugin(name: &str) -> PluginRecord {
@@ -178,7 +178,7 @@ mod tests {
             info: Info { name: "math".into(), version: "1.2.0".into(), pure: true, score_range: None },
             path: "math.wasm".into(),
             component: "a".repeat(64),
-            contract: CONTRACT.into(),
+            contract: "gavel:plugin@0.2.0".into(),
             params: Map::new(),
             limits: Limits::default(),
             grants: Grants::default(),

@@ -5,7 +5,7 @@ use crate::exec::LoadedProgram;
 use crate::judges::WeightedJudge;
 use crate::scorer::{LoadedPlugin, WeightedPlugin};
 use gavel_data::Shown;
-use gavel_plugin::{CONTRACT, Grants, Info, Limits, PluginSpec, ProgramSpec};
+use gavel_plugin::{Grants, Info, Limits, PluginSpec, ProgramSpec};
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ impl PluginRecord {
             info: plugin.info().clone(),
             path: spec.path.clone(),
             component: plugin.hash().to_owned(),
-            contract: CONTRACT.to_owned(),
+            contract: plugin.contract().to_owned(),
             params: spec.params.clone(),
             limits: spec.limits,
             grants: spec.grants.clone(),

@@ -35,6 +35,10 @@ pub fn mismatches(recorded: &EvaluationRecord, replayed: &EvaluationRecord) -> V
     if !recorded.credit.is_empty() {
         compare("credit", credit(recorded), credit(replayed));
     }
+    // Older records have no payload.
+    if recorded.payload.is_some() {
+        compare("payload", payload(recorded), payload(replayed));
+    }
     compare("budget", text(&recorded.budget), text(&replayed.budget));
     compare(
         "whose",
@@ -69,6 +73,11 @@ fn credit(record: &EvaluationRecord) -> String {
         format!("{trajectory}.{message}[{start}..{end}]={value}")
     };
     record.credit.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+fn payload(record: &EvaluationRecord) -> String {
+    let payload = record.payload.as_ref().and_then(|payload| serde_json::to_string(payload).ok());
+    text(&payload)
 }
 
 fn text(value: &Option<impl ToString>) -> String {
@@ -115,6 +124,26 @@ mod tests {
         assert_eq!(what(&credited(0.5), &credited(0.25)), ["credit"]);
         assert_eq!(what(&credited(0.5), &without), ["credit"]);
         assert!(what(&without, &credited(0.5)).is_empty());
+    }
+
+    #[test]
+    fn a_payload_counts_where_it_was_recorded() {
+        let with = |payload: &str| {
+            let payload = serde_json::from_str(payload).unwrap();
+            record(Outcome::Scored(Score { payload, ..Score::default() }))
+        };
+        let (recorded, without) = (with(r#"{"steps": [4.50]}"#), with("null"));
+        assert!(what(&recorded, &recorded).is_empty());
+        assert_eq!(
+            mismatches(&recorded, &with(r#"{"steps": [4.5]}"#)),
+            [Mismatch {
+                what: "payload",
+                recorded: r#"{"steps":[4.50]}"#.into(),
+                replayed: r#"{"steps":[4.5]}"#.into()
+            }]
+        );
+        assert_eq!(what(&recorded, &without), ["payload"]);
+        assert!(what(&without, &recorded).is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics, reason, row and refused";
+const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics, payload, reason, row and refused";
 
 impl Expectation {
     /// Reads the column `expect`. The error names the field.
@@ -34,6 +34,10 @@ impl Expectation {
                         expected.metrics.insert(name.clone(), number(&format!("{field}.{}", Shown(name)), value)?);
                     }
                 }
+                "payload" => {
+                    let payload = value.as_object().ok_or_else(|| wrong(&field, "an object", value))?;
+                    expected.payload = Some(payload.clone());
+                }
                 "reason" => expected.reason = Some(text(&field, value)?),
                 "row" => {
                     let row = value.as_object().ok_or_else(|| wrong(&field, "an object of columns", value))?;
@@ -55,9 +59,9 @@ impl Expectation {
         if self.refused.is_some() && *self != (Self { refused: self.refused.clone(), ..Self::default() }) {
             return Err("`expect.refused` stands alone: nothing is called where the parameters are refused".into());
         }
-        let number = self.score.is_some() || !self.metrics.is_empty();
+        let number = self.score.is_some() || !self.metrics.is_empty() || self.payload.is_some();
         if self.tolerance.is_some() && !number && self.row.is_none() {
-            return Err("`expect.tolerance` needs a `score`, `metrics` or `row` to apply to".into());
+            return Err("`expect.tolerance` needs a `score`, `metrics`, `payload` or `row` to apply to".into());
         }
         if self.row.is_some() && (self.kind().is_some() || self.reason.is_some()) {
             return Err("`expect.row` stands alone, or with a `tolerance`: a row has no score and no outcome".into());
@@ -117,7 +121,9 @@ impl Expectation {
         };
         let wrong = |what: &str| mismatches.iter().any(|mismatch| mismatch.what == what);
         let range_holds = (self.min.is_some() || self.max.is_some()) && !wrong("score");
-        let beside = |mismatch: &Mismatch| mismatch.what == "reason" || mismatch.what.starts_with("metrics.");
+        let beside = |mismatch: &Mismatch| {
+            mismatch.what == "reason" || ["metrics.", "payload."].iter().any(|of| mismatch.what.starts_with(of))
+        };
         let only_beside = !mismatches.is_empty() && mismatches.iter().all(beside);
         let named = score.metrics.iter().filter(|metric| self.metrics.contains_key(&metric.name));
         let metrics: BTreeMap<String, f64> = named
@@ -126,9 +132,19 @@ impl Expectation {
                 (metric.name.clone(), kept.copied().unwrap_or(metric.value))
             })
             .collect();
+        let payload = self.payload.as_ref().map(|kept| {
+            let came = |name: &str| score.payload.as_ref().and_then(|payload| payload.get(name)?.parse().ok());
+            let is_kept = |name: &str| !wrong(&format!("payload.{name}"));
+            let fields = kept.iter().filter_map(|(name, value)| {
+                Some((name.clone(), if is_kept(name) { value.clone() } else { came(name)? }))
+            });
+            fields.collect::<Map<_, _>>()
+        });
+        let payload = payload.filter(|payload| !payload.is_empty());
         let outcome = self.outcome.filter(|_| only_beside);
         // A score that the author did not expect is added only if nothing else is left to expect.
-        let stated = range_holds || (only_beside && (!metrics.is_empty() || reason.is_some() || outcome.is_some()));
+        let stated = range_holds
+            || (only_beside && (!metrics.is_empty() || payload.is_some() || reason.is_some() || outcome.is_some()));
         let score = match self.score {
             Some(kept) if !wrong("score") => Some(kept),
             None if stated => None,
@@ -136,11 +152,12 @@ impl Expectation {
         };
         Self {
             score,
-            tolerance: self.tolerance.filter(|_| score.is_some() || !metrics.is_empty()),
+            tolerance: self.tolerance.filter(|_| score.is_some() || !metrics.is_empty() || payload.is_some()),
             min: self.min.filter(|_| range_holds),
             max: self.max.filter(|_| range_holds),
             outcome,
             metrics,
+            payload,
             reason,
             ..Self::default()
         }
@@ -162,6 +179,7 @@ impl Expectation {
         put("budget", self.budget.map(|budget| budget.as_str().into()));
         let metrics: Map<_, _> = self.metrics.iter().map(|(name, value)| (name.clone(), as_written(*value))).collect();
         put("metrics", (!metrics.is_empty()).then_some(metrics.into()));
+        put("payload", self.payload.clone().map(Value::from));
         put("reason", self.reason.clone().map(Value::from));
         put("row", self.row.clone().map(Value::from));
         put("refused", self.refused.clone().map(Value::from));

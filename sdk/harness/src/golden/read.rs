@@ -137,7 +137,8 @@ impl Case {
         let misspelt = misspelt_expect(&columns);
         let of_attempt = is_attempt(&columns);
         let expect_of_attempt = if of_attempt { columns.remove("expect") } else { None };
-        let About { name, params, replies, verdicts, expected } = About::take(&mut columns)?;
+        let mut about = About::take(&mut columns)?;
+        let (name, expected) = (about.name.take(), about.expected.take());
         let name = name.unwrap_or_else(|| format!("line {line}"));
         let of_row = expected.as_ref().is_some_and(|expected| expected.row.is_some());
         let (question, seed) = if expected.as_ref().is_some_and(|expected| expected.refused.is_some()) {
@@ -156,9 +157,11 @@ impl Case {
         } else {
             let row = Row { position, place: format!("line {line}"), columns };
             let sample = attempts.number(completion(row, "data").map_err(|error| error.to_string())?);
+            let (sample, verdicts) = (about.complete(sample), std::mem::take(&mut about.verdicts));
             let input = SampleInput { sample: Arc::new(sample), verdicts: verdicts.into() };
             (Question::Sample(input), derive(0, 0, position as u64, Purpose::Plugin))
         };
+        let About { params, replies, .. } = about;
         Ok(Self { name, line, question, seed, params, replies, misspelt, expected })
     }
 }

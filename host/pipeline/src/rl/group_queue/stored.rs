@@ -42,7 +42,9 @@ impl GroupQueue {
             };
             let trajectories = drawn.map(|drawn| drawn.trajectories.clone()).unwrap_or_default();
             let answer = drawn.and_then(|drawn| drawn.answer.clone());
-            Some(QueuedSample { index, retry: sample.retry, trajectories, answer, outcome })
+            let extra = drawn.and_then(|drawn| drawn.extra.clone());
+            let states = drawn.map(|drawn| drawn.states.clone()).unwrap_or_default();
+            Some(QueuedSample { index, retry: sample.retry, trajectories, answer, extra, states, outcome })
         };
         let group: &StartedGroup = self.groups.get(draw)?;
         let samples = (0..).zip(&group.samples).filter_map(sample).collect();
@@ -67,13 +69,13 @@ impl GroupQueue {
             }
             group.is_here = self.share.is_dealt(draw);
             let (task, judged_together) = (self.prompts[group.row].task.clone(), group.judged_together.clone());
-            for QueuedSample { index, retry, trajectories, answer, outcome } in samples {
+            for QueuedSample { index, retry, trajectories, answer, extra, states, outcome } in samples {
                 let Some(started) = group.samples.get_mut(index as usize) else { continue };
                 started.retry = retry;
                 if trajectories.is_empty() {
                     continue;
                 }
-                let sample = Sample { answer, ..Sample::new(task.clone(), index, trajectories) };
+                let sample = Sample { answer, extra, states, ..Sample::new(task.clone(), index, trajectories) };
                 started.state = match outcome.filter(|_| is_scored) {
                     Some(outcome) => SampleState::Done(Box::new(Member { sample, outcome, advantages: Vec::new() })),
                     None => {

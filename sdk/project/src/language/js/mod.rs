@@ -7,7 +7,7 @@ mod source_map;
 use self::source_map::SourceMap;
 use super::{Compiled, Prepared, Toolchain};
 use crate::build::Step;
-use crate::contract;
+use crate::contract::{self, Contract};
 use crate::error::Error;
 use crate::inputs::{self, Inputs};
 use crate::manifest::{Import, Project};
@@ -226,7 +226,8 @@ fn write_entry(project: &Project, root: &Path, entry: &str) -> Result<PathBuf, E
     let of_contract = of_contract.chain(contract::of_agent(&project.manifest).iter().copied());
     let http = imports.contains(&Import::Http).then(|| "http: true".to_owned());
     let host: Vec<_> = of_contract.clone().map(camel_case).chain(http).collect();
-    let import = |name: &str| format!("import * as {} from {:?};\n", camel_case(name), contract::interface(name));
+    let of = Contract::of(project)?;
+    let import = |name: &str| format!("import * as {} from {:?};\n", camel_case(name), of.interface(name));
     let text = format!(
         "import \"../../{entry}\";\nimport {{ load }} from \"gavel/component\";\n{}\n\
          export const {{ lifecycle, {} }} = load({:?}, {exports:?}, {{ {} }});\n",
