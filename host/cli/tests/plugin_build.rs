@@ -469,7 +469,7 @@ fn a_component_for_another_contract_is_not_built() {
         let path = file.unwrap().path();
         // Where the encoded world is broken into lines, a name may be too.
         let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", "");
-        std::fs::write(&path, text.replace("@0.1.0", "@0.3.0")).unwrap();
+        std::fs::write(&path, text.replace("@0.2.0", "@0.3.0")).unwrap();
     }
     place.fail(
         &["plugin", "build", "late"],

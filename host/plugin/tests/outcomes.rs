@@ -75,9 +75,10 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
     for entry in std::fs::read_dir(target().join("guests")).expect("run `cargo xtask plugins`") {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        // These do not load without a grant, or do not score single samples: http.rs, chat.rs, exec.rs, groups.rs,
-        // reading.rs, tools.rs and agents.rs of gavel-agent test them.
-        let others = ["fetch", "asks", "runs", "child", "shortest", "sums", "ranks", "reads", "toolbox", "acts"];
+        // These do not load without a grant, do not score single samples, or need a sample of their own: http.rs, chat.rs,
+        // exec.rs, groups.rs, reading.rs, trace.rs, tools.rs and agents.rs of gavel-agent test them.
+        let others =
+            ["fetch", "asks", "runs", "child", "shortest", "sums", "ranks", "reads", "traces", "toolbox", "acts"];
         if others.contains(&name.as_str()) {
             continue;
         }
@@ -116,7 +117,7 @@ async fn a_trap_says_where_and_what_it_was_made_of() {
     assert!(diagnosis.stderr.contains("panicked at trap/src/lib.rs"), "{diagnosis:?}");
     let provenance = evaluation.provenance.unwrap();
     assert_eq!((provenance.judge, provenance.seed), (JudgeId::Component(plugin.hash().to_owned()), 5));
-    assert_eq!((provenance.input, provenance.contract.as_str()), (sample.hash(), "gavel:plugin@0.1.0"));
+    assert_eq!((provenance.input, provenance.contract.as_str()), (sample.hash(), "gavel:plugin@0.2.0"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -93,7 +93,10 @@ fn a_recording_of_rounded_numbers_still_replays() {
     let component = fs::read(echo()).unwrap();
     let hash = blake3::hash(&component).to_hex().to_string();
     for name in ["tasks.jsonl", "plugins/lineups.json", "trajectories/step-000000.jsonl"] {
-        let text = fs::read_to_string(old.join(name)).unwrap().replace("COMPONENT", &hash);
+        let text = fs::read_to_string(old.join(name))
+            .unwrap()
+            .replace("COMPONENT", &hash)
+            .replace("plugin@0.1.0", "plugin@0.2.0");
         let to = folder.path().join(name);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::write(to, text).unwrap();

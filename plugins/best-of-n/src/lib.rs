@@ -2,7 +2,7 @@
 //! best of them.
 
 use gavel_sdk::policy::{self, Conversation, Options, Turn};
-use gavel_sdk::{Agent, Failure, Info, Message, Task};
+use gavel_sdk::{Agent, Answer, Failure, Info, Message, Task};
 
 struct BestOfN {
     n: usize,
@@ -35,13 +35,13 @@ impl Agent for BestOfN {
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
     }
 
-    fn run(&self, task: &Task) -> Result<String, Failure> {
+    fn run(&self, task: &Task) -> Result<Answer, Failure> {
         let answering = (0..self.n).map(|_| Conversation::open("answer", task.prompt(), &[]));
         let answering = answering.collect::<Result<Vec<_>, _>>()?;
         let turns = policy::generate(&answering.iter().collect::<Vec<_>>(), &Options::default());
         let mut answers: Vec<String> = turns.iter().flatten().map(Turn::text).collect();
         if answers.len() < 2 {
-            return answers.pop().ok_or_else(|| Failure::internal("the policy gave no answer"));
+            return answers.pop().map(Answer::from).ok_or_else(|| Failure::internal("the policy gave no answer"));
         }
         let mut prompt = task.prompt();
         prompt.push(Message::user(question(&answers)));
@@ -54,7 +54,7 @@ impl Agent for BestOfN {
                 0
             }
         };
-        Ok(answers.swap_remove(best))
+        Ok(answers.swap_remove(best).into())
     }
 }
 

@@ -2,7 +2,7 @@
 //! turns, each after it has read the other's answer.
 
 use gavel_sdk::policy::{self, Conversation, Options};
-use gavel_sdk::{Agent, Failure, Info, Message, Task};
+use gavel_sdk::{Agent, Answer, Failure, Info, Message, Task};
 use std::num::NonZeroU32;
 
 struct Debate {
@@ -41,7 +41,7 @@ impl Agent for Debate {
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
     }
 
-    fn run(&self, task: &Task) -> Result<String, Failure> {
+    fn run(&self, task: &Task) -> Result<Answer, Failure> {
         let first = Conversation::open("first", task.prompt(), &[])?;
         let second = Conversation::open("second", task.prompt(), &[])?;
         let mut said = self.speak(&first, &second)?;
@@ -51,7 +51,7 @@ impl Agent for Debate {
             said = self.speak(&first, &second)?;
         }
         let [answer, _] = said;
-        Ok(answer)
+        Ok(answer.into())
     }
 }
 

@@ -3,7 +3,7 @@
 //! calls.
 
 use gavel_sdk::policy::{Conversation, Options};
-use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Task, ToolCall, ToolSpec, tools};
+use gavel_sdk::{Agent, Answer, Failure, Info, Message, NoParams, Task, ToolCall, ToolSpec, tools};
 
 /// The labels in a turn. A turn stops at the observation.
 const ACTION: &str = "Action:";
@@ -24,7 +24,7 @@ impl Agent for React {
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
     }
 
-    fn run(&self, task: &Task) -> Result<String, Failure> {
+    fn run(&self, task: &Task) -> Result<Answer, Failure> {
         let mut prompt = vec![Message::system(instructions(&tools::specs()))];
         prompt.extend(task.prompt());
         let conversation = Conversation::begin(prompt)?;
@@ -32,7 +32,7 @@ impl Agent for React {
         for number in 0.. {
             let text = conversation.generate(&options)?.text();
             match Step::read(&text) {
-                Step::Answer(answer) => return Ok(answer.to_owned()),
+                Step::Answer(answer) => return Ok(answer.into()),
                 Step::Action { name, input } => {
                     let id = format!("action-{number}");
                     let call = ToolCall { id, name: name.to_owned(), arguments: input.to_owned() };

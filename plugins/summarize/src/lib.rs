@@ -2,7 +2,7 @@
 //! full, the policy writes a summary, with which a new conversation begins.
 
 use gavel_sdk::policy::{Conversation, Error, Options, Turn};
-use gavel_sdk::{Agent, Failure, Info, Message, Task, tools};
+use gavel_sdk::{Agent, Answer, Failure, Info, Message, Task, tools};
 
 const ASK: &str = "Your context is full. Sum up what you have found out, and what is left to do.";
 const LEFT_OUT: &str = "The context is full. This answer follows in the next one.";
@@ -35,7 +35,7 @@ impl Agent for Summarize {
         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
     }
 
-    fn run(&self, task: &Task) -> Result<String, Failure> {
+    fn run(&self, task: &Task) -> Result<Answer, Failure> {
         let functions = tools::specs();
         let mut conversation = Conversation::open("", task.prompt(), &functions)?;
         let mut unread = 0;
@@ -43,7 +43,7 @@ impl Agent for Summarize {
             let turn = self.turn(&conversation, unread)?;
             let answers = tools::answer(&turn);
             if answers.is_empty() {
-                return Ok(turn.text());
+                return Ok(turn.text().into());
             }
             // A token has at least one byte.
             unread = answers.iter().map(|answer| answer.text().len()).sum();

@@ -99,7 +99,7 @@ plugin `obeys`: expected score 0 to 1, got fault (trap)
             thread '<unnamed>' (1) panicked at obeys/src/lib.rs:71:28:
             it is gone
             note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
-  trapped   gavel:plugin/reward@0.1.0#score
+  trapped   gavel:plugin/reward@0.2.0#score
   used      [..]
   response  "complain no such table\npanic it is gone"
 
@@ -115,7 +115,7 @@ plugin `obeys`: expected outcome out-of-budget (cpu), got out-of-budget (memory)
   reason    memory: [..] bytes asked for, 268435456 allowed
   printed   memory allocation of 1000000000 bytes failed
             note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
-  trapped   gavel:plugin/reward@0.1.0#score
+  trapped   gavel:plugin/reward@0.2.0#score
   used      [..]
   response  "take 1000000000"
 

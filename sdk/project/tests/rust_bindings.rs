@@ -1,5 +1,5 @@
 //! The bindings in the SDK for Rust are those that `wit-bindgen` generates from
-//! `wit/0.1/`. `SNAPSHOTS=overwrite` writes them.
+//! `wit/`. `SNAPSHOTS=overwrite` writes them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use snapbox::data::DataFormat;
@@ -26,7 +26,7 @@ const EXPORTS: [(&str, &[&str]); 6] = [
 /// The contract, and its package.
 fn contract() -> (Resolve, PackageId) {
     let mut resolve = Resolve::default();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit/0.1");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
     let (package, _) = resolve.push_dir(folder).unwrap();
     (resolve, package)
 }

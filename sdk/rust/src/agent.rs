@@ -1,13 +1,14 @@
 //! Agents: programs that attempt a task, over conversations with the policy.
 
-use crate::{Failure, Info, Task};
+use crate::{Answer, Failure, Info, Task};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Custom logic between a task and its response.
 ///
 /// ```
 /// use gavel_sdk::policy::{Conversation, Options};
-/// use gavel_sdk::{Agent, Failure, Info, Message, NoParams, Task};
+/// use gavel_sdk::{Agent, Answer, Failure, Info, Message, NoParams, Task};
 ///
 /// /// Answers, and then looks at its answer once more.
 /// struct SecondThought;
@@ -23,11 +24,11 @@ use serde::de::DeserializeOwned;
 ///         Info::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).pure()
 ///     }
 ///
-///     fn run(&self, task: &Task) -> Result<String, Failure> {
+///     fn run(&self, task: &Task) -> Result<Answer, Failure> {
 ///         let conversation = Conversation::begin(task.prompt())?;
 ///         conversation.generate(&Options::default())?;
 ///         conversation.append(vec![Message::user("Check that, and give your final answer.")])?;
-///         Ok(conversation.generate(&Options::default())?.text())
+///         Ok(conversation.generate(&Options::default())?.text().into())
 ///     }
 /// }
 ///
@@ -50,12 +51,39 @@ pub trait Agent: Sized + 'static {
     /// The plugin's name, version and promises.
     fn info(&self) -> Info;
 
-    /// Attempts a task. Returns the response that rewards read.
+    /// Attempts a task. Returns the response that rewards read; a text becomes an [`Answer`] with `.into()`.
     ///
     /// # Errors
     /// With a [`Failure`], the sample has no reward. [`policy::Error::Exhausted`](crate::policy::Error::Exhausted) is
     /// an exception: the policy's last message is then the response.
-    fn run(&self, task: &Task) -> Result<String, Failure>;
+    fn run(&self, task: &Task) -> Result<Answer, Failure>;
+}
+
+impl Answer {
+    /// A response without further data.
+    pub fn new(response: impl Into<String>) -> Self {
+        Self { response: response.into(), extra: None }
+    }
+
+    /// Adds a JSON object for rewards and judgers, which read it with [`Sample::extra`](crate::Sample::extra). It is
+    /// recorded.
+    #[must_use]
+    pub fn extra(mut self, extra: impl Into<Value>) -> Self {
+        self.extra = Some(extra.into().to_string());
+        self
+    }
+}
+
+impl From<String> for Answer {
+    fn from(response: String) -> Self {
+        Self::new(response)
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(response: &str) -> Self {
+        Self::new(response)
+    }
 }
 
 /// Makes a type that implements [`Agent`] the component's agent. Use it once in
@@ -67,7 +95,7 @@ macro_rules! export_agent {
             $crate::__export_plugin!($agent as $crate::Agent);
 
             impl $crate::bindings::agent::Guest for Component {
-                fn run(task: &$crate::Task) -> ::std::result::Result<::std::string::String, $crate::Failure> {
+                fn run(task: &$crate::Task) -> ::std::result::Result<$crate::Answer, $crate::Failure> {
                     INSTANCE.with(|instance| $crate::Agent::run(instance.get()?, task))
                 }
             }

@@ -42,12 +42,29 @@ impl Trajectory {
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
         (0..self.message_count()).map_while(|index| self.message(index))
     }
+
+    /// The state in which the tool `name` of the run ended, read into `T`; `None` if it reported none, or the policy
+    /// did not call it.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidInput`] if the state cannot be read into `T`. It names the field.
+    pub fn read_state<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
+        self.state(name).map_or(Ok(None), |json| parse("state", name, &json))
+    }
 }
 
 impl Sample {
     /// The conversations of this attempt; most samples have one.
     pub fn trajectories(&self) -> impl Iterator<Item = Trajectory> + '_ {
         (0..self.trajectory_count()).map_while(|index| self.trajectory(index))
+    }
+
+    /// The object that the agent returned beside its answer, read into `T`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidInput`] if the object cannot be read into `T`. It names the field.
+    pub fn read_extra<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
+        self.extra().map_or(Ok(None), |json| parse("agent's", "extra", &json))
     }
 }
 
@@ -71,7 +88,7 @@ impl Reference {
     /// [`Failure::InvalidInput`] if the value cannot be read into `T`. It names
     /// the column and the field.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
-        self.column(name).map_or(Ok(None), |json| parse_column(name, &json))
+        self.column(name).map_or(Ok(None), |json| parse("column", name, &json))
     }
 
     /// The column `name` read into `T`.
@@ -87,12 +104,13 @@ impl Reference {
     }
 }
 
-fn parse_column<T: DeserializeOwned>(name: &str, json: &str) -> Result<Option<T>, Failure> {
+/// Reads the JSON of `name`, which is a thing of this `kind`.
+fn parse<T: DeserializeOwned>(kind: &str, name: &str, json: &str) -> Result<Option<T>, Failure> {
     let mut json = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let place = if path == "." { name.to_owned() } else { format!("{name}.{path}") };
-        Failure::invalid_input(format!("column `{place}`: {}", error.inner()))
+        Failure::invalid_input(format!("{kind} `{place}`: {}", error.inner()))
     })
 }
 
@@ -107,17 +125,17 @@ mod tests {
 
     #[test]
     fn a_column_is_read_by_type() {
-        assert_eq!(parse_column("extra_info", r#"{"index":7}"#).unwrap(), Some(Extra { index: 7 }));
-        assert_eq!(parse_column::<Extra>("extra_info", "null").unwrap(), None);
+        assert_eq!(parse("column", "extra_info", r#"{"index":7}"#).unwrap(), Some(Extra { index: 7 }));
+        assert_eq!(parse::<Extra>("column", "extra_info", "null").unwrap(), None);
     }
 
     #[test]
     fn a_wrong_type_names_the_column_and_the_field() {
-        let Err(Failure::InvalidInput(what)) = parse_column::<Extra>("extra_info", r#"{"index":"x"}"#) else {
+        let Err(Failure::InvalidInput(what)) = parse::<Extra>("column", "extra_info", r#"{"index":"x"}"#) else {
             panic!("a string was read as a number");
         };
         assert!(what.starts_with("column `extra_info.index`: invalid type: string"), "{what}");
-        let Err(Failure::InvalidInput(what)) = parse_column::<u32>("level", "true") else {
+        let Err(Failure::InvalidInput(what)) = parse::<u32>("column", "level", "true") else {
             panic!("a boolean was read as a number");
         };
         assert!(what.starts_with("column `level`: invalid type: boolean"), "{what}");

@@ -97,13 +97,15 @@ pub mod tools;
 mod verdict;
 
 pub use agent::Agent;
+pub use bindings::agent::Answer;
 pub use bindings::gavel::plugin::references::Reference;
-pub use bindings::gavel::plugin::samples::{Sample, Trajectory};
+pub use bindings::gavel::plugin::samples::{CallEnding, EndedCall, Sample, Trajectory};
 pub use bindings::gavel::plugin::tasks::Task;
 pub use bindings::gavel::plugin::types::{
     ContentPart, Credit, Failure, FinishReason, Media, Message, Metric, PriorVerdict, Role, Score, ToolCall, ToolSpec,
     Verdict,
 };
+
 pub use bindings::lifecycle::{Info, ScoreRange};
 pub use credit::ResponseSpans;
 pub use instance::NoParams;

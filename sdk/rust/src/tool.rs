@@ -3,7 +3,7 @@
 use crate::{Failure, Info, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 
 /// Functions that the policy may call, with a state for each trajectory.
 ///
@@ -77,6 +77,16 @@ pub trait Tool: Sized + 'static {
     /// [`Failure::invalid_input`] if the policy called the function wrongly. The policy reads the text of every
     /// failure.
     fn call(&self, state: &mut Self::State, name: &str, arguments: Map<String, Value>) -> Result<String, Failure>;
+
+    /// Reports what became of the state, after the last call of a trajectory. Rewards and judgers read it with
+    /// [`Trajectory::state`](crate::Trajectory::state); the policy does not see it. A tool that declares itself pure
+    /// keeps no state, and is not asked.
+    ///
+    /// # Errors
+    /// With a [`Failure`], the sample is not scored.
+    fn finish(&self, _state: &mut Self::State) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
 }
 
 impl ToolSpec {
@@ -101,9 +111,18 @@ impl<S> Session<S> {
         call: impl FnOnce(&mut S, Map<String, Value>) -> Result<String, Failure>,
     ) -> Result<String, Failure> {
         let arguments = object("arguments", arguments)?;
-        let mut state =
-            self.0.try_borrow_mut().map_err(|_| Failure::internal("a call began before the last one ended"))?;
-        call(&mut state, arguments)
+        call(&mut *self.state()?, arguments)
+    }
+
+    pub fn finish(
+        &self,
+        finish: impl FnOnce(&mut S) -> Result<Option<Value>, Failure>,
+    ) -> Result<Option<String>, Failure> {
+        Ok(finish(&mut *self.state()?)?.map(|state| state.to_string()))
+    }
+
+    fn state(&self) -> Result<RefMut<'_, S>, Failure> {
+        self.0.try_borrow_mut().map_err(|_| Failure::internal("a call began before the last one ended"))
     }
 }
 
@@ -149,6 +168,15 @@ macro_rules! export_tool {
                     INSTANCE.with(|instance| {
                         let tool = instance.get()?;
                         self.0.call(&arguments, |state, arguments| $crate::Tool::call(tool, state, &name, arguments))
+                    })
+                }
+
+                fn finish(
+                    &self,
+                ) -> ::std::result::Result<::std::option::Option<::std::string::String>, $crate::Failure> {
+                    INSTANCE.with(|instance| {
+                        let tool = instance.get()?;
+                        self.0.finish(|state| $crate::Tool::finish(tool, state))
                     })
                 }
             }

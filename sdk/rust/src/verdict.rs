@@ -2,11 +2,12 @@
 
 use crate::bindings::gavel::plugin::types::{Failure, Metric, PriorVerdict, Score, Verdict};
 use crate::bindings::lifecycle::{Info, ScoreRange};
+use serde_json::Value;
 
 impl Score {
-    /// A score without metrics, credit and note. It must be finite.
+    /// A score without metrics, credit, note and payload. It must be finite.
     pub fn new(value: f64) -> Self {
-        Self { value, metrics: Vec::new(), credit: Vec::new(), note: None }
+        Self { value, metrics: Vec::new(), credit: Vec::new(), note: None, payload: None }
     }
 
     /// Adds a named number, averaged and logged by the host. It must be finite.
@@ -20,6 +21,14 @@ impl Score {
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+
+    /// Adds a JSON object of your own, such as the parts of the score. It is recorded, and the rewards that list this
+    /// one in `after` read it.
+    #[must_use]
+    pub fn payload(mut self, payload: impl Into<Value>) -> Self {
+        self.payload = Some(payload.into().to_string());
         self
     }
 }

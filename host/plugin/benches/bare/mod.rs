@@ -10,7 +10,7 @@ use wasmtime::{Config, Engine, Result, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 wasmtime::component::bindgen!({
-    path: "../../wit/0.1",
+    path: "../../wit",
     world: "reward-plugin",
     imports: { default: trappable },
     exports: { default: async },
@@ -138,6 +138,27 @@ impl samples::HostTrajectory for State {
     fn policy_version(&mut self, _: Resource<samples::Trajectory>) -> Result<Option<u64>> {
         unused()
     }
+    fn speaker(&mut self, _: Resource<samples::Trajectory>) -> Result<String> {
+        unused()
+    }
+    fn opening(&mut self, _: Resource<samples::Trajectory>) -> Result<Vec<types::Message>> {
+        unused()
+    }
+    fn functions(&mut self, _: Resource<samples::Trajectory>) -> Result<Vec<types::ToolSpec>> {
+        unused()
+    }
+    fn calls(&mut self, _: Resource<samples::Trajectory>) -> Result<Vec<samples::EndedCall>> {
+        unused()
+    }
+    fn turn_finish_reason(&mut self, _: Resource<samples::Trajectory>, _: u32) -> Result<Option<types::FinishReason>> {
+        unused()
+    }
+    fn message_tokens(&mut self, _: Resource<samples::Trajectory>, _: u32) -> Result<Option<u32>> {
+        unused()
+    }
+    fn state(&mut self, _: Resource<samples::Trajectory>, _: String) -> Result<Option<String>> {
+        unused()
+    }
     fn drop(&mut self, _: Resource<samples::Trajectory>) -> Result<()> {
         Ok(())
     }
@@ -166,6 +187,9 @@ impl samples::HostSample for State {
         Ok(self.sample.response())
     }
     fn verdict(&mut self, _: Resource<samples::Sample>, _: String) -> Result<Option<types::PriorVerdict>> {
+        unused()
+    }
+    fn extra(&mut self, _: Resource<samples::Sample>) -> Result<Option<String>> {
         unused()
     }
     fn drop(&mut self, _: Resource<samples::Sample>) -> Result<()> {

@@ -58,7 +58,7 @@ impl Written {
             (Some(value), None, None, None, None) => {
                 let metrics = metrics.into_iter().map(|(name, value)| Metric { name, value }).collect();
                 let credit = credit.into_iter().map(Credit::from).collect();
-                Ok(Verdict::Scored(Score { value, metrics, credit, note }))
+                Ok(Verdict::Scored(Score { value, metrics, credit, note, payload: None }))
             }
             (None, Some(reason), None, None, None) => Ok(Verdict::Abstained(reason)),
             (None, None, Some(what), None, None) => Err(Failure::InvalidInput(what)),

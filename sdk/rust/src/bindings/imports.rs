@@ -116,7 +116,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/types@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/types@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]media"]
                         fn drop(_: i32);
@@ -268,6 +268,8 @@ pub mod gavel {
                 pub metrics: _rt::Vec<Metric>,
                 pub credit: _rt::Vec<Credit>,
                 pub note: ::core::option::Option<_rt::String>,
+                /// A JSON object of at most 65536 bytes, which is recorded with the score.
+                pub payload: ::core::option::Option<_rt::String>,
             }
             impl ::core::fmt::Debug for Score {
                 fn fmt(
@@ -279,6 +281,7 @@ pub mod gavel {
                         .field("metrics", &self.metrics)
                         .field("credit", &self.credit)
                         .field("note", &self.note)
+                        .field("payload", &self.payload)
                         .finish()
                 }
             }
@@ -393,7 +396,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/types@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/types@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]media.media-type"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -421,7 +424,7 @@ pub mod gavel {
                 pub fn size(&self) -> u64 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/types@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/types@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]media.size"]
                             fn wit_import0(_: i32) -> i64;
@@ -454,7 +457,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/types@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/types@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]media.read"]
                             fn wit_import1(_: i32, _: i64, _: i32, _: *mut u8);
@@ -495,8 +498,86 @@ pub mod gavel {
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
             pub type Message = super::super::super::gavel::plugin::types::Message;
+            pub type ToolSpec = super::super::super::gavel::plugin::types::ToolSpec;
             pub type FinishReason = super::super::super::gavel::plugin::types::FinishReason;
             pub type PriorVerdict = super::super::super::gavel::plugin::types::PriorVerdict;
+            /// How a call of a tool ended.
+            #[repr(u8)]
+            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+            pub enum CallEnding {
+                Answered,
+                /// The policy called it wrongly: there is no such function, the arguments
+                /// are not JSON, or they do not fit.
+                CalledWrongly,
+                /// The tool exceeded one of its budgets.
+                OutOfBudget,
+                /// Something that the tool needs did not answer.
+                Unavailable,
+                /// The tool itself failed.
+                Failed,
+            }
+            impl ::core::fmt::Debug for CallEnding {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        CallEnding::Answered => {
+                            f.debug_tuple("CallEnding::Answered").finish()
+                        }
+                        CallEnding::CalledWrongly => {
+                            f.debug_tuple("CallEnding::CalledWrongly").finish()
+                        }
+                        CallEnding::OutOfBudget => {
+                            f.debug_tuple("CallEnding::OutOfBudget").finish()
+                        }
+                        CallEnding::Unavailable => {
+                            f.debug_tuple("CallEnding::Unavailable").finish()
+                        }
+                        CallEnding::Failed => {
+                            f.debug_tuple("CallEnding::Failed").finish()
+                        }
+                    }
+                }
+            }
+            impl CallEnding {
+                #[doc(hidden)]
+                pub unsafe fn _lift(val: u8) -> CallEnding {
+                    if !cfg!(debug_assertions) {
+                        return unsafe { ::core::mem::transmute(val) };
+                    }
+                    match val {
+                        0 => CallEnding::Answered,
+                        1 => CallEnding::CalledWrongly,
+                        2 => CallEnding::OutOfBudget,
+                        3 => CallEnding::Unavailable,
+                        4 => CallEnding::Failed,
+                        _ => panic!("invalid enum discriminant"),
+                    }
+                }
+            }
+            /// A call of a tool.
+            #[derive(Clone)]
+            pub struct EndedCall {
+                /// The turn of the sample in which the policy made the call, from 0.
+                pub turn: u32,
+                /// The function; none if the call cannot be parsed, or there is no such
+                /// function.
+                pub function: ::core::option::Option<_rt::String>,
+                pub ending: CallEnding,
+            }
+            impl ::core::fmt::Debug for EndedCall {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("EndedCall")
+                        .field("turn", &self.turn)
+                        .field("function", &self.function)
+                        .field("ending", &self.ending)
+                        .finish()
+                }
+            }
             /// One conversation. Its messages are those after the prompt.
             #[derive(Debug)]
             #[repr(transparent)]
@@ -523,7 +604,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]trajectory"]
                         fn drop(_: i32);
@@ -563,7 +644,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]sample"]
                         fn drop(_: i32);
@@ -583,7 +664,7 @@ pub mod gavel {
                 pub fn message_count(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.message-count"]
                             fn wit_import0(_: i32) -> i32;
@@ -616,7 +697,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.message"]
                             fn wit_import1(_: i32, _: i32, _: *mut u8);
@@ -839,7 +920,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.response"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -866,7 +947,7 @@ pub mod gavel {
                 pub fn finish_reason(&self) -> FinishReason {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.finish-reason"]
                             fn wit_import0(_: i32) -> i32;
@@ -889,7 +970,7 @@ pub mod gavel {
                 pub fn turns(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.turns"]
                             fn wit_import0(_: i32) -> i32;
@@ -910,7 +991,7 @@ pub mod gavel {
                 pub fn tool_turns(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.tool-turns"]
                             fn wit_import0(_: i32) -> i32;
@@ -938,7 +1019,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.prompt-tokens"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -977,7 +1058,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.response-tokens"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1016,7 +1097,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]trajectory.policy-version"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1042,6 +1123,610 @@ pub mod gavel {
                     }
                 }
             }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The speaker that the policy played, if the agent names several; empty
+                /// otherwise.
+                #[allow(async_fn_in_trait)]
+                pub fn speaker(&self) -> _rt::String {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.speaker"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let len4 = l3;
+                        let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
+                        let result5 = _rt::string_lift(bytes4);
+                        result5
+                    }
+                }
+            }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The messages that the conversation began with: the task's prompt, or the
+                /// messages that an agent opened it with.
+                #[allow(async_fn_in_trait)]
+                pub fn opening(&self) -> _rt::Vec<Message> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.opening"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base34 = l2;
+                        let len34 = l3;
+                        let mut result34 = _rt::Vec::with_capacity(len34);
+                        for i in 0..len34 {
+                            let base = base34
+                                .add(i * (11 * ::core::mem::size_of::<*const u8>()));
+                            let e34 = {
+                                let l4 = i32::from(*base.add(0).cast::<u8>());
+                                let l5 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l6 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base13 = l5;
+                                let len13 = l6;
+                                let mut result13 = _rt::Vec::with_capacity(len13);
+                                for i in 0..len13 {
+                                    let base = base13
+                                        .add(i * (3 * ::core::mem::size_of::<*const u8>()));
+                                    let e13 = {
+                                        let l7 = i32::from(*base.add(0).cast::<u8>());
+                                        use super::super::super::gavel::plugin::types::ContentPart as V12;
+                                        let v12 = match l7 {
+                                            0 => {
+                                                let e12 = {
+                                                    let l8 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<*mut u8>();
+                                                    let l9 = *base
+                                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len10 = l9;
+                                                    let bytes10 = _rt::Vec::from_raw_parts(
+                                                        l8.cast(),
+                                                        len10,
+                                                        len10,
+                                                    );
+                                                    _rt::string_lift(bytes10)
+                                                };
+                                                V12::Text(e12)
+                                            }
+                                            n => {
+                                                debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                                let e12 = {
+                                                    let l11 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<i32>();
+                                                    super::super::super::gavel::plugin::types::Media::from_handle(
+                                                        l11 as u32,
+                                                    )
+                                                };
+                                                V12::Media(e12)
+                                            }
+                                        };
+                                        v12
+                                    };
+                                    result13.push(e13);
+                                }
+                                _rt::cabi_dealloc(
+                                    base13,
+                                    len13 * (3 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l14 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l15 = *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base25 = l14;
+                                let len25 = l15;
+                                let mut result25 = _rt::Vec::with_capacity(len25);
+                                for i in 0..len25 {
+                                    let base = base25
+                                        .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                                    let e25 = {
+                                        let l16 = *base.add(0).cast::<*mut u8>();
+                                        let l17 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len18 = l17;
+                                        let bytes18 = _rt::Vec::from_raw_parts(
+                                            l16.cast(),
+                                            len18,
+                                            len18,
+                                        );
+                                        let l19 = *base
+                                            .add(2 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l20 = *base
+                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len21 = l20;
+                                        let bytes21 = _rt::Vec::from_raw_parts(
+                                            l19.cast(),
+                                            len21,
+                                            len21,
+                                        );
+                                        let l22 = *base
+                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l23 = *base
+                                            .add(5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len24 = l23;
+                                        let bytes24 = _rt::Vec::from_raw_parts(
+                                            l22.cast(),
+                                            len24,
+                                            len24,
+                                        );
+                                        super::super::super::gavel::plugin::types::ToolCall {
+                                            id: _rt::string_lift(bytes18),
+                                            name: _rt::string_lift(bytes21),
+                                            arguments: _rt::string_lift(bytes24),
+                                        }
+                                    };
+                                    result25.push(e25);
+                                }
+                                _rt::cabi_dealloc(
+                                    base25,
+                                    len25 * (6 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                );
+                                let l26 = i32::from(
+                                    *base
+                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l30 = i32::from(
+                                    *base
+                                        .add(8 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                super::super::super::gavel::plugin::types::Message {
+                                    role: super::super::super::gavel::plugin::types::Role::_lift(
+                                        l4 as u8,
+                                    ),
+                                    content: result13,
+                                    tool_calls: result25,
+                                    tool_call_id: match l26 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l27 = *base
+                                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l28 = *base
+                                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len29 = l28;
+                                                let bytes29 = _rt::Vec::from_raw_parts(
+                                                    l27.cast(),
+                                                    len29,
+                                                    len29,
+                                                );
+                                                _rt::string_lift(bytes29)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    name: match l30 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l31 = *base
+                                                    .add(9 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l32 = *base
+                                                    .add(10 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len33 = l32;
+                                                let bytes33 = _rt::Vec::from_raw_parts(
+                                                    l31.cast(),
+                                                    len33,
+                                                    len33,
+                                                );
+                                                _rt::string_lift(bytes33)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                }
+                            };
+                            result34.push(e34);
+                        }
+                        _rt::cabi_dealloc(
+                            base34,
+                            len34 * (11 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let result35 = result34;
+                        result35
+                    }
+                }
+            }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The functions that the policy could call.
+                #[allow(async_fn_in_trait)]
+                pub fn functions(&self) -> _rt::Vec<ToolSpec> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.functions"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base13 = l2;
+                        let len13 = l3;
+                        let mut result13 = _rt::Vec::with_capacity(len13);
+                        for i in 0..len13 {
+                            let base = base13
+                                .add(i * (6 * ::core::mem::size_of::<*const u8>()));
+                            let e13 = {
+                                let l4 = *base.add(0).cast::<*mut u8>();
+                                let l5 = *base
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len6 = l5;
+                                let bytes6 = _rt::Vec::from_raw_parts(
+                                    l4.cast(),
+                                    len6,
+                                    len6,
+                                );
+                                let l7 = *base
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l8 = *base
+                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len9 = l8;
+                                let bytes9 = _rt::Vec::from_raw_parts(
+                                    l7.cast(),
+                                    len9,
+                                    len9,
+                                );
+                                let l10 = *base
+                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l11 = *base
+                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len12 = l11;
+                                let bytes12 = _rt::Vec::from_raw_parts(
+                                    l10.cast(),
+                                    len12,
+                                    len12,
+                                );
+                                super::super::super::gavel::plugin::types::ToolSpec {
+                                    name: _rt::string_lift(bytes6),
+                                    description: _rt::string_lift(bytes9),
+                                    parameters: _rt::string_lift(bytes12),
+                                }
+                            };
+                            result13.push(e13);
+                        }
+                        _rt::cabi_dealloc(
+                            base13,
+                            len13 * (6 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let result14 = result13;
+                        result14
+                    }
+                }
+            }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The calls of tools, in the order in which the policy made them.
+                #[allow(async_fn_in_trait)]
+                pub fn calls(&self) -> _rt::Vec<EndedCall> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 2 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.calls"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = *ptr0.add(0).cast::<*mut u8>();
+                        let l3 = *ptr0
+                            .add(::core::mem::size_of::<*const u8>())
+                            .cast::<usize>();
+                        let base10 = l2;
+                        let len10 = l3;
+                        let mut result10 = _rt::Vec::with_capacity(len10);
+                        for i in 0..len10 {
+                            let base = base10
+                                .add(i * (5 * ::core::mem::size_of::<*const u8>()));
+                            let e10 = {
+                                let l4 = *base.add(0).cast::<i32>();
+                                let l5 = i32::from(
+                                    *base.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                let l9 = i32::from(
+                                    *base
+                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                EndedCall {
+                                    turn: l4 as u32,
+                                    function: match l5 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l6 = *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l7 = *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len8 = l7;
+                                                let bytes8 = _rt::Vec::from_raw_parts(
+                                                    l6.cast(),
+                                                    len8,
+                                                    len8,
+                                                );
+                                                _rt::string_lift(bytes8)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    ending: CallEnding::_lift(l9 as u8),
+                                }
+                            };
+                            result10.push(e10);
+                        }
+                        _rt::cabi_dealloc(
+                            base10,
+                            len10 * (5 * ::core::mem::size_of::<*const u8>()),
+                            ::core::mem::size_of::<*const u8>(),
+                        );
+                        let result11 = result10;
+                        result11
+                    }
+                }
+            }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Why the policy's turn in the message at `index` ended: `stop` or
+                /// `length`; none if the policy did not write that message.
+                #[allow(async_fn_in_trait)]
+                pub fn turn_finish_reason(
+                    &self,
+                    index: u32,
+                ) -> ::core::option::Option<FinishReason> {
+                    unsafe {
+                        #[repr(align(1))]
+                        struct RetArea([::core::mem::MaybeUninit<u8>; 2]);
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 2],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.turn-finish-reason"]
+                            fn wit_import1(_: i32, _: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, _rt::as_i32(&index), ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let result4 = match l2 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l3 = i32::from(*ptr0.add(1).cast::<u8>());
+                                    super::super::super::gavel::plugin::types::FinishReason::_lift(
+                                        l3 as u8,
+                                    )
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result4
+                    }
+                }
+            }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The number of tokens that the policy wrote in the message at `index`;
+                /// none if the policy did not write that message.
+                #[allow(async_fn_in_trait)]
+                pub fn message_tokens(&self, index: u32) -> ::core::option::Option<u32> {
+                    unsafe {
+                        #[repr(align(4))]
+                        struct RetArea([::core::mem::MaybeUninit<u8>; 8]);
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 8],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.message-tokens"]
+                            fn wit_import1(_: i32, _: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, _rt::as_i32(&index), ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let result4 = match l2 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l3 = *ptr0.add(4).cast::<i32>();
+                                    l3 as u32
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result4
+                    }
+                }
+            }
+            impl Trajectory {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The state in which the tool `name` of the run ended, as the JSON text
+                /// that its session's `finish` returned; none if it returned none, or the
+                /// policy did not call the tool.
+                #[allow(async_fn_in_trait)]
+                pub fn state(&self, name: &str) -> ::core::option::Option<_rt::String> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 3 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 3
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let vec0 = name;
+                        let ptr0 = vec0.as_ptr().cast::<u8>();
+                        let len0 = vec0.len();
+                        let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]trajectory.state"]
+                            fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import2(
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        ) {
+                            unreachable!()
+                        }
+                        wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+                        let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                        let result7 = match l3 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l4 = *ptr1
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l5 = *ptr1
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len6 = l5;
+                                    let bytes6 = _rt::Vec::from_raw_parts(
+                                        l4.cast(),
+                                        len6,
+                                        len6,
+                                    );
+                                    _rt::string_lift(bytes6)
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result7
+                    }
+                }
+            }
             impl Sample {
                 #[allow(unused_unsafe, clippy::all)]
                 /// The id of the task, the same in every sample of a group.
@@ -1061,7 +1746,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.task-id"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1100,7 +1785,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.data-source"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1144,7 +1829,7 @@ pub mod gavel {
                 pub fn group_index(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.group-index"]
                             fn wit_import0(_: i32) -> i32;
@@ -1176,7 +1861,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.prompt"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1394,7 +2079,7 @@ pub mod gavel {
                 pub fn trajectory_count(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.trajectory-count"]
                             fn wit_import0(_: i32) -> i32;
@@ -1424,7 +2109,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.trajectory"]
                             fn wit_import1(_: i32, _: i32, _: *mut u8);
@@ -1470,7 +2155,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.response"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1505,18 +2190,18 @@ pub mod gavel {
                         struct RetArea(
                             [::core::mem::MaybeUninit<
                                 u8,
-                            >; 32 + 6 * ::core::mem::size_of::<*const u8>()],
+                            >; 24 + 10 * ::core::mem::size_of::<*const u8>()],
                         );
                         let mut ret_area = RetArea(
-                            [::core::mem::MaybeUninit::uninit(); 32
-                                + 6 * ::core::mem::size_of::<*const u8>()],
+                            [::core::mem::MaybeUninit::uninit(); 24
+                                + 10 * ::core::mem::size_of::<*const u8>()],
                         );
                         let vec0 = name;
                         let ptr0 = vec0.as_ptr().cast::<u8>();
                         let len0 = vec0.len();
                         let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/samples@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]sample.verdict"]
                             fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
@@ -1532,15 +2217,15 @@ pub mod gavel {
                         }
                         wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
                         let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                        let result24 = match l3 {
+                        let result28 = match l3 {
                             0 => None,
                             1 => {
                                 let e = {
                                     let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-                                    use super::super::super::gavel::plugin::types::PriorVerdict as V23;
-                                    let v23 = match l4 {
+                                    use super::super::super::gavel::plugin::types::PriorVerdict as V27;
+                                    let v27 = match l4 {
                                         0 => {
-                                            let e23 = {
+                                            let e27 = {
                                                 let l5 = *ptr1.add(16).cast::<f64>();
                                                 let l6 = *ptr1.add(24).cast::<*mut u8>();
                                                 let l7 = *ptr1
@@ -1590,6 +2275,11 @@ pub mod gavel {
                                                         .add(24 + 4 * ::core::mem::size_of::<*const u8>())
                                                         .cast::<u8>(),
                                                 );
+                                                let l20 = i32::from(
+                                                    *ptr1
+                                                        .add(24 + 7 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<u8>(),
+                                                );
                                                 super::super::super::gavel::plugin::types::Score {
                                                     value: l5,
                                                     metrics: result12,
@@ -1620,39 +2310,117 @@ pub mod gavel {
                                                         }
                                                         _ => _rt::invalid_enum_discriminant(),
                                                     },
+                                                    payload: match l20 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l21 = *ptr1
+                                                                    .add(24 + 8 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l22 = *ptr1
+                                                                    .add(24 + 9 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len23 = l22;
+                                                                let bytes23 = _rt::Vec::from_raw_parts(
+                                                                    l21.cast(),
+                                                                    len23,
+                                                                    len23,
+                                                                );
+                                                                _rt::string_lift(bytes23)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
                                                 }
                                             };
-                                            V23::Scored(e23)
+                                            V27::Scored(e27)
                                         }
                                         1 => {
-                                            let e23 = {
-                                                let l20 = *ptr1.add(16).cast::<*mut u8>();
-                                                let l21 = *ptr1
+                                            let e27 = {
+                                                let l24 = *ptr1.add(16).cast::<*mut u8>();
+                                                let l25 = *ptr1
                                                     .add(16 + 1 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<usize>();
-                                                let len22 = l21;
-                                                let bytes22 = _rt::Vec::from_raw_parts(
-                                                    l20.cast(),
-                                                    len22,
-                                                    len22,
+                                                let len26 = l25;
+                                                let bytes26 = _rt::Vec::from_raw_parts(
+                                                    l24.cast(),
+                                                    len26,
+                                                    len26,
                                                 );
-                                                _rt::string_lift(bytes22)
+                                                _rt::string_lift(bytes26)
                                             };
-                                            V23::Abstained(e23)
+                                            V27::Abstained(e27)
                                         }
-                                        2 => V23::NotCalled,
+                                        2 => V27::NotCalled,
                                         n => {
                                             debug_assert_eq!(n, 3, "invalid enum discriminant");
-                                            V23::NoVerdict
+                                            V27::NoVerdict
                                         }
                                     };
-                                    v23
+                                    v27
                                 };
                                 Some(e)
                             }
                             _ => _rt::invalid_enum_discriminant(),
                         };
-                        result24
+                        result28
+                    }
+                }
+            }
+            impl Sample {
+                #[allow(unused_unsafe, clippy::all)]
+                /// The JSON object that the agent returned beside its answer.
+                #[allow(async_fn_in_trait)]
+                pub fn extra(&self) -> ::core::option::Option<_rt::String> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 3 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 3
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(wasm_import_module = "gavel:plugin/samples@0.2.0")]
+                        unsafe extern "C" {
+                            #[link_name = "[method]sample.extra"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let result6 = match l2 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l3 = *ptr0
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>();
+                                    let l4 = *ptr0
+                                        .add(2 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>();
+                                    let len5 = l4;
+                                    let bytes5 = _rt::Vec::from_raw_parts(
+                                        l3.cast(),
+                                        len5,
+                                        len5,
+                                    );
+                                    _rt::string_lift(bytes5)
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result6
                     }
                 }
             }
@@ -1691,7 +2459,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/references@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/references@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]reference"]
                         fn drop(_: i32);
@@ -1726,7 +2494,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/references@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/references@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reference.ground-truth"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1785,7 +2553,7 @@ pub mod gavel {
                         let len0 = vec0.len();
                         let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/references@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/references@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reference.column"]
                             fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
@@ -1845,7 +2613,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/references@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/references@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reference.column-names"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1909,7 +2677,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/references@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/references@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reference.columns"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -1988,7 +2756,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/chat@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/chat@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]reply"]
                         fn drop(_: i32);
@@ -2051,7 +2819,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/chat@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/chat@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reply.text"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -2092,7 +2860,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/chat@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/chat@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reply.finish-reason"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -2148,7 +2916,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/chat@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/chat@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]reply.body"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -2396,7 +3164,7 @@ pub mod gavel {
                     }
                     let ptr16 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/chat@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/chat@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "complete"]
                         fn wit_import17(_: *mut u8, _: usize, _: *mut u8);
@@ -2818,7 +3586,7 @@ pub mod gavel {
                     }
                     let ptr15 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/reward-model@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/reward-model@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "score"]
                         fn wit_import16(_: *mut u8, _: usize, _: *mut u8);
@@ -3139,7 +3907,7 @@ pub mod gavel {
                     }
                     let ptr15 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/reward-model@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/reward-model@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "score-steps"]
                         fn wit_import16(_: *mut u8, _: usize, _: *mut u8);
@@ -3484,7 +4252,7 @@ pub mod gavel {
                     }
                     let ptr6 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/exec@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/exec@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "run"]
                         fn wit_import7(_: *mut u8, _: usize, _: *mut u8);
@@ -3689,7 +4457,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/tasks@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]task"]
                         fn drop(_: i32);
@@ -3722,7 +4490,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]task.id"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -3761,7 +4529,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]task.data-source"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -3805,7 +4573,7 @@ pub mod gavel {
                 pub fn group_index(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]task.group-index"]
                             fn wit_import0(_: i32) -> i32;
@@ -3837,7 +4605,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]task.prompt"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -4068,7 +4836,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/tasks@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/tasks@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]task.settings"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -4128,7 +4896,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]conversation"]
                         fn drop(_: i32);
@@ -4168,7 +4936,7 @@ pub mod gavel {
                 #[inline]
                 unsafe fn drop(_handle: u32) {
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "[resource-drop]turn"]
                         fn drop(_: i32);
@@ -4453,7 +5221,7 @@ pub mod gavel {
                         }
                         let ptr18 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[static]conversation.open"]
                             fn wit_import19(
@@ -4738,7 +5506,7 @@ pub mod gavel {
                         }
                         let ptr12 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]conversation.append"]
                             fn wit_import13(_: i32, _: *mut u8, _: usize, _: *mut u8);
@@ -4839,7 +5607,7 @@ pub mod gavel {
                         let len0 = vec0.len();
                         let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]conversation.fork"]
                             fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
@@ -4926,7 +5694,7 @@ pub mod gavel {
                 pub fn tokens_left(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]conversation.tokens-left"]
                             fn wit_import0(_: i32) -> i32;
@@ -4959,7 +5727,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]turn.message"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -5170,7 +5938,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]turn.text"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -5210,7 +5978,7 @@ pub mod gavel {
                         );
                         let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]turn.malformed-calls"]
                             fn wit_import1(_: i32, _: *mut u8);
@@ -5262,7 +6030,7 @@ pub mod gavel {
                 pub fn finish_reason(&self) -> FinishReason {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]turn.finish-reason"]
                             fn wit_import0(_: i32) -> i32;
@@ -5285,7 +6053,7 @@ pub mod gavel {
                 pub fn tokens(&self) -> u32 {
                     unsafe {
                         #[cfg(target_arch = "wasm32")]
-                        #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                        #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                         unsafe extern "C" {
                             #[link_name = "[method]turn.tokens"]
                             fn wit_import0(_: i32) -> i32;
@@ -5338,7 +6106,7 @@ pub mod gavel {
                     let len1 = vec1.len();
                     let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/policy@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/policy@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "generate"]
                         fn wit_import3(
@@ -5473,7 +6241,7 @@ pub mod gavel {
                     );
                     let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/tools@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/tools@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "specs"]
                         fn wit_import1(_: *mut u8);
@@ -5601,7 +6369,7 @@ pub mod gavel {
                     }
                     let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
                     #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "gavel:plugin/tools@0.1.0")]
+                    #[link(wasm_import_module = "gavel:plugin/tools@0.2.0")]
                     unsafe extern "C" {
                         #[link_name = "call"]
                         fn wit_import6(_: *mut u8, _: usize, _: *mut u8);
@@ -6009,97 +6777,107 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 4020] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xb6\x1e\x01A\x02\x01\
-A\x17\x01B'\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\
-\x01r\x03\x02ids\x04names\x09argumentss\x04\0\x09tool-call\x03\0\x02\x01r\x03\x04\
-names\x0bdescriptions\x0aparameterss\x04\0\x09tool-spec\x03\0\x04\x04\0\x05media\
-\x03\x01\x01i\x06\x01q\x02\x04text\x01s\0\x05media\x01\x07\0\x04\0\x0ccontent-pa\
-rt\x03\0\x08\x01p\x09\x01p\x03\x01ks\x01r\x05\x04role\x01\x07content\x0a\x0atool\
--calls\x0b\x0ctool-call-id\x0c\x04name\x0c\x04\0\x07message\x03\0\x0d\x01m\x05\x04\
-stop\x06length\x09max-turns\x07timeout\x05error\x04\0\x0dfinish-reason\x03\0\x0f\
-\x01r\x02\x04names\x05valueu\x04\0\x06metric\x03\0\x11\x01r\x05\x0atrajectoryy\x07\
-messagey\x05starty\x03endy\x05valueu\x04\0\x06credit\x03\0\x13\x01p\x12\x01p\x14\
-\x01r\x04\x05valueu\x07metrics\x15\x06credit\x16\x04note\x0c\x04\0\x05score\x03\0\
-\x17\x01q\x02\x06scored\x01\x18\0\x09abstained\x01s\0\x04\0\x07verdict\x03\0\x19\
-\x01q\x04\x06scored\x01\x18\0\x09abstained\x01s\0\x0anot-called\0\0\x0ano-verdic\
-t\0\0\x04\0\x0dprior-verdict\x03\0\x1b\x01q\x03\x0dinvalid-input\x01s\0\x0bunava\
-ilable\x01s\0\x08internal\x01s\0\x04\0\x07failure\x03\0\x1d\x01h\x06\x01@\x01\x04\
-self\x1f\0s\x04\0\x18[method]media.media-type\x01\x20\x01@\x01\x04self\x1f\0w\x04\
-\0\x12[method]media.size\x01!\x01p}\x01@\x03\x04self\x1f\x06offsetw\x06lengthy\0\
-\"\x04\0\x12[method]media.read\x01#\x03\0\x18gavel:plugin/types@0.1.0\x05\0\x02\x03\
-\0\0\x07message\x02\x03\0\0\x0dfinish-reason\x02\x03\0\0\x0dprior-verdict\x01B/\x02\
-\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x02\x04\0\x0dfinish-re\
-ason\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x0dprior-verdict\x03\0\x04\x04\0\x0atra\
-jectory\x03\x01\x04\0\x06sample\x03\x01\x01h\x06\x01@\x01\x04self\x08\0y\x04\0\x20\
-[method]trajectory.message-count\x01\x09\x01k\x01\x01@\x02\x04self\x08\x05indexy\
-\0\x0a\x04\0\x1a[method]trajectory.message\x01\x0b\x01@\x01\x04self\x08\0s\x04\0\
-\x1b[method]trajectory.response\x01\x0c\x01@\x01\x04self\x08\0\x03\x04\0\x20[met\
-hod]trajectory.finish-reason\x01\x0d\x04\0\x18[method]trajectory.turns\x01\x09\x04\
-\0\x1d[method]trajectory.tool-turns\x01\x09\x01ky\x01@\x01\x04self\x08\0\x0e\x04\
-\0\x20[method]trajectory.prompt-tokens\x01\x0f\x04\0\"[method]trajectory.respons\
-e-tokens\x01\x0f\x01kw\x01@\x01\x04self\x08\0\x10\x04\0![method]trajectory.polic\
-y-version\x01\x11\x01h\x07\x01@\x01\x04self\x12\0s\x04\0\x16[method]sample.task-\
-id\x01\x13\x01ks\x01@\x01\x04self\x12\0\x14\x04\0\x1a[method]sample.data-source\x01\
-\x15\x01@\x01\x04self\x12\0y\x04\0\x1a[method]sample.group-index\x01\x16\x01p\x01\
-\x01@\x01\x04self\x12\0\x17\x04\0\x15[method]sample.prompt\x01\x18\x04\0\x1f[met\
-hod]sample.trajectory-count\x01\x16\x01i\x06\x01k\x19\x01@\x02\x04self\x12\x05in\
-dexy\0\x1a\x04\0\x19[method]sample.trajectory\x01\x1b\x04\0\x17[method]sample.re\
-sponse\x01\x13\x01k\x05\x01@\x02\x04self\x12\x04names\0\x1c\x04\0\x16[method]sam\
-ple.verdict\x01\x1d\x03\0\x1agavel:plugin/samples@0.1.0\x05\x04\x01B\x0c\x04\0\x09\
-reference\x03\x01\x01h\0\x01ks\x01@\x01\x04self\x01\0\x02\x04\0\x1e[method]refer\
-ence.ground-truth\x01\x03\x01@\x02\x04self\x01\x04names\0\x02\x04\0\x18[method]r\
-eference.column\x01\x04\x01ps\x01@\x01\x04self\x01\0\x05\x04\0\x1e[method]refere\
-nce.column-names\x01\x06\x01@\x01\x04self\x01\0s\x04\0\x19[method]reference.colu\
-mns\x01\x07\x03\0\x1dgavel:plugin/references@0.1.0\x05\x05\x01B\x15\x02\x03\x02\x01\
-\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x03\x08endpoints\x08messages\x02\x07\
-optionss\x04\0\x07request\x03\0\x03\x04\0\x05reply\x03\x01\x01q\x03\x0finvalid-r\
-equest\x01s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x06\x01\
-h\x05\x01@\x01\x04self\x08\0s\x04\0\x12[method]reply.text\x01\x09\x01ks\x01@\x01\
-\x04self\x08\0\x0a\x04\0\x1b[method]reply.finish-reason\x01\x0b\x04\0\x12[method\
-]reply.body\x01\x09\x01p\x04\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\x08\
-requests\x0c\0\x0f\x04\0\x08complete\x01\x10\x03\0\x17gavel:plugin/chat@0.1.0\x05\
-\x06\x01B\x15\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x02\x05\
-models\x08messages\x02\x04\0\x07request\x03\0\x03\x01q\x03\x0finvalid-request\x01\
-s\0\x07refused\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x05\x01r\x03\x05\
-starty\x03endy\x05valueu\x04\0\x04step\x03\0\x07\x01p\x08\x01r\x02\x05scoreu\x05\
-steps\x09\x04\0\x0bstep-scores\x03\0\x0a\x01p\x04\x01j\x01u\x01\x06\x01p\x0d\x01\
-@\x01\x08requests\x0c\0\x0e\x04\0\x05score\x01\x0f\x01j\x01\x0b\x01\x06\x01p\x10\
-\x01@\x01\x08requests\x0c\0\x11\x04\0\x0bscore-steps\x01\x12\x03\0\x1fgavel:plug\
-in/reward-model@0.1.0\x05\x07\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01r\x05\x07progr\
-ams\x04args\0\x05stdin\x01\x06cpu-ms\x02\x06memory\x03\x04\0\x03job\x03\0\x04\x01\
-q\x03\x06exited\x01}\0\x0dout-of-budget\x01s\0\x07trapped\x01s\0\x04\0\x06ending\
-\x03\0\x06\x01r\x04\x06ending\x07\x06stdout\x01\x06stderr\x01\x06cpu-usw\x04\0\x06\
-output\x03\0\x08\x01q\x02\x0finvalid-request\x01s\0\x0bunavailable\x01s\0\x04\0\x05\
-error\x03\0\x0a\x01p\x05\x01j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\x04jobs\x0c\0\x0e\
-\x04\0\x03run\x01\x0f\x03\0\x17gavel:plugin/exec@0.1.0\x05\x08\x01B\x0f\x02\x03\x02\
-\x01\x01\x04\0\x07message\x03\0\0\x04\0\x04task\x03\x01\x01h\x02\x01@\x01\x04sel\
-f\x03\0s\x04\0\x0f[method]task.id\x01\x04\x01ks\x01@\x01\x04self\x03\0\x05\x04\0\
-\x18[method]task.data-source\x01\x06\x01@\x01\x04self\x03\0y\x04\0\x18[method]ta\
-sk.group-index\x01\x07\x01p\x01\x01@\x01\x04self\x03\0\x08\x04\0\x13[method]task\
-.prompt\x01\x09\x04\0\x15[method]task.settings\x01\x04\x03\0\x18gavel:plugin/tas\
-ks@0.1.0\x05\x09\x02\x03\0\0\x09tool-spec\x01B*\x02\x03\x02\x01\x01\x04\0\x07mes\
-sage\x03\0\0\x02\x03\x02\x01\x0a\x04\0\x09tool-spec\x03\0\x02\x02\x03\x02\x01\x02\
-\x04\0\x0dfinish-reason\x03\0\x04\x04\0\x0cconversation\x03\x01\x04\0\x04turn\x03\
-\x01\x01q\x02\x0finvalid-request\x01s\0\x09exhausted\x01s\0\x04\0\x05error\x03\0\
-\x08\x01p\x01\x01p\x03\x01i\x06\x01j\x01\x0c\x01\x09\x01@\x03\x07speakers\x08mes\
-sages\x0a\x09functions\x0b\0\x0d\x04\0\x19[static]conversation.open\x01\x0e\x01h\
-\x06\x01j\0\x01\x09\x01@\x02\x04self\x0f\x08messages\x0a\0\x10\x04\0\x1b[method]\
-conversation.append\x01\x11\x01@\x02\x04self\x0f\x07speakers\0\x0d\x04\0\x19[met\
-hod]conversation.fork\x01\x12\x01@\x01\x04self\x0f\0y\x04\0\x20[method]conversat\
-ion.tokens-left\x01\x13\x01h\x07\x01@\x01\x04self\x14\0\x01\x04\0\x14[method]tur\
-n.message\x01\x15\x01@\x01\x04self\x14\0s\x04\0\x11[method]turn.text\x01\x16\x01\
-ps\x01@\x01\x04self\x14\0\x17\x04\0\x1c[method]turn.malformed-calls\x01\x18\x01@\
-\x01\x04self\x14\0\x05\x04\0\x1a[method]turn.finish-reason\x01\x19\x01@\x01\x04s\
-elf\x14\0y\x04\0\x13[method]turn.tokens\x01\x1a\x01p\x0f\x01i\x07\x01j\x01\x1c\x01\
-\x09\x01p\x1d\x01@\x02\x0dconversations\x1b\x07optionss\0\x1e\x04\0\x08generate\x01\
-\x1f\x03\0\x19gavel:plugin/policy@0.1.0\x05\x0b\x02\x03\0\0\x09tool-call\x01B\x0d\
-\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x0c\x04\0\x09tool-\
-call\x03\0\x02\x02\x03\x02\x01\x0a\x04\0\x09tool-spec\x03\0\x04\x01p\x05\x01@\0\0\
-\x06\x04\0\x05specs\x01\x07\x01p\x03\x01p\x01\x01@\x01\x05calls\x08\0\x09\x04\0\x04\
-call\x01\x0a\x03\0\x18gavel:plugin/tools@0.1.0\x05\x0d\x04\0\x11gavel:sdk/import\
-s\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\
-\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 4522] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xac\"\x01A\x02\x01A\x17\
+\x01B'\x01m\x04\x06system\x04user\x09assistant\x04tool\x04\0\x04role\x03\0\0\x01\
+r\x03\x02ids\x04names\x09argumentss\x04\0\x09tool-call\x03\0\x02\x01r\x03\x04nam\
+es\x0bdescriptions\x0aparameterss\x04\0\x09tool-spec\x03\0\x04\x04\0\x05media\x03\
+\x01\x01i\x06\x01q\x02\x04text\x01s\0\x05media\x01\x07\0\x04\0\x0ccontent-part\x03\
+\0\x08\x01p\x09\x01p\x03\x01ks\x01r\x05\x04role\x01\x07content\x0a\x0atool-calls\
+\x0b\x0ctool-call-id\x0c\x04name\x0c\x04\0\x07message\x03\0\x0d\x01m\x05\x04stop\
+\x06length\x09max-turns\x07timeout\x05error\x04\0\x0dfinish-reason\x03\0\x0f\x01\
+r\x02\x04names\x05valueu\x04\0\x06metric\x03\0\x11\x01r\x05\x0atrajectoryy\x07me\
+ssagey\x05starty\x03endy\x05valueu\x04\0\x06credit\x03\0\x13\x01p\x12\x01p\x14\x01\
+r\x05\x05valueu\x07metrics\x15\x06credit\x16\x04note\x0c\x07payload\x0c\x04\0\x05\
+score\x03\0\x17\x01q\x02\x06scored\x01\x18\0\x09abstained\x01s\0\x04\0\x07verdic\
+t\x03\0\x19\x01q\x04\x06scored\x01\x18\0\x09abstained\x01s\0\x0anot-called\0\0\x0a\
+no-verdict\0\0\x04\0\x0dprior-verdict\x03\0\x1b\x01q\x03\x0dinvalid-input\x01s\0\
+\x0bunavailable\x01s\0\x08internal\x01s\0\x04\0\x07failure\x03\0\x1d\x01h\x06\x01\
+@\x01\x04self\x1f\0s\x04\0\x18[method]media.media-type\x01\x20\x01@\x01\x04self\x1f\
+\0w\x04\0\x12[method]media.size\x01!\x01p}\x01@\x03\x04self\x1f\x06offsetw\x06le\
+ngthy\0\"\x04\0\x12[method]media.read\x01#\x03\0\x18gavel:plugin/types@0.2.0\x05\
+\0\x02\x03\0\0\x07message\x02\x03\0\0\x09tool-spec\x02\x03\0\0\x0dfinish-reason\x02\
+\x03\0\0\x0dprior-verdict\x01BF\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\
+\x03\x02\x01\x02\x04\0\x09tool-spec\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x0dfinis\
+h-reason\x03\0\x04\x02\x03\x02\x01\x04\x04\0\x0dprior-verdict\x03\0\x06\x01m\x05\
+\x08answered\x0ecalled-wrongly\x0dout-of-budget\x0bunavailable\x06failed\x04\0\x0b\
+call-ending\x03\0\x08\x01ks\x01r\x03\x04turny\x08function\x0a\x06ending\x09\x04\0\
+\x0aended-call\x03\0\x0b\x04\0\x0atrajectory\x03\x01\x04\0\x06sample\x03\x01\x01\
+h\x0d\x01@\x01\x04self\x0f\0y\x04\0\x20[method]trajectory.message-count\x01\x10\x01\
+k\x01\x01@\x02\x04self\x0f\x05indexy\0\x11\x04\0\x1a[method]trajectory.message\x01\
+\x12\x01@\x01\x04self\x0f\0s\x04\0\x1b[method]trajectory.response\x01\x13\x01@\x01\
+\x04self\x0f\0\x05\x04\0\x20[method]trajectory.finish-reason\x01\x14\x04\0\x18[m\
+ethod]trajectory.turns\x01\x10\x04\0\x1d[method]trajectory.tool-turns\x01\x10\x01\
+ky\x01@\x01\x04self\x0f\0\x15\x04\0\x20[method]trajectory.prompt-tokens\x01\x16\x04\
+\0\"[method]trajectory.response-tokens\x01\x16\x01kw\x01@\x01\x04self\x0f\0\x17\x04\
+\0![method]trajectory.policy-version\x01\x18\x04\0\x1a[method]trajectory.speaker\
+\x01\x13\x01p\x01\x01@\x01\x04self\x0f\0\x19\x04\0\x1a[method]trajectory.opening\
+\x01\x1a\x01p\x03\x01@\x01\x04self\x0f\0\x1b\x04\0\x1c[method]trajectory.functio\
+ns\x01\x1c\x01p\x0c\x01@\x01\x04self\x0f\0\x1d\x04\0\x18[method]trajectory.calls\
+\x01\x1e\x01k\x05\x01@\x02\x04self\x0f\x05indexy\0\x1f\x04\0%[method]trajectory.\
+turn-finish-reason\x01\x20\x01@\x02\x04self\x0f\x05indexy\0\x15\x04\0![method]tr\
+ajectory.message-tokens\x01!\x01@\x02\x04self\x0f\x04names\0\x0a\x04\0\x18[metho\
+d]trajectory.state\x01\"\x01h\x0e\x01@\x01\x04self#\0s\x04\0\x16[method]sample.t\
+ask-id\x01$\x01@\x01\x04self#\0\x0a\x04\0\x1a[method]sample.data-source\x01%\x01\
+@\x01\x04self#\0y\x04\0\x1a[method]sample.group-index\x01&\x01@\x01\x04self#\0\x19\
+\x04\0\x15[method]sample.prompt\x01'\x04\0\x1f[method]sample.trajectory-count\x01\
+&\x01i\x0d\x01k(\x01@\x02\x04self#\x05indexy\0)\x04\0\x19[method]sample.trajecto\
+ry\x01*\x04\0\x17[method]sample.response\x01$\x01k\x07\x01@\x02\x04self#\x04name\
+s\0+\x04\0\x16[method]sample.verdict\x01,\x04\0\x14[method]sample.extra\x01%\x03\
+\0\x1agavel:plugin/samples@0.2.0\x05\x05\x01B\x0c\x04\0\x09reference\x03\x01\x01\
+h\0\x01ks\x01@\x01\x04self\x01\0\x02\x04\0\x1e[method]reference.ground-truth\x01\
+\x03\x01@\x02\x04self\x01\x04names\0\x02\x04\0\x18[method]reference.column\x01\x04\
+\x01ps\x01@\x01\x04self\x01\0\x05\x04\0\x1e[method]reference.column-names\x01\x06\
+\x01@\x01\x04self\x01\0s\x04\0\x19[method]reference.columns\x01\x07\x03\0\x1dgav\
+el:plugin/references@0.2.0\x05\x06\x01B\x15\x02\x03\x02\x01\x01\x04\0\x07message\
+\x03\0\0\x01p\x01\x01r\x03\x08endpoints\x08messages\x02\x07optionss\x04\0\x07req\
+uest\x03\0\x03\x04\0\x05reply\x03\x01\x01q\x03\x0finvalid-request\x01s\0\x07refu\
+sed\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x06\x01h\x05\x01@\x01\x04s\
+elf\x08\0s\x04\0\x12[method]reply.text\x01\x09\x01ks\x01@\x01\x04self\x08\0\x0a\x04\
+\0\x1b[method]reply.finish-reason\x01\x0b\x04\0\x12[method]reply.body\x01\x09\x01\
+p\x04\x01i\x05\x01j\x01\x0d\x01\x07\x01p\x0e\x01@\x01\x08requests\x0c\0\x0f\x04\0\
+\x08complete\x01\x10\x03\0\x17gavel:plugin/chat@0.2.0\x05\x07\x01B\x15\x02\x03\x02\
+\x01\x01\x04\0\x07message\x03\0\0\x01p\x01\x01r\x02\x05models\x08messages\x02\x04\
+\0\x07request\x03\0\x03\x01q\x03\x0finvalid-request\x01s\0\x07refused\x01s\0\x0b\
+unavailable\x01s\0\x04\0\x05error\x03\0\x05\x01r\x03\x05starty\x03endy\x05valueu\
+\x04\0\x04step\x03\0\x07\x01p\x08\x01r\x02\x05scoreu\x05steps\x09\x04\0\x0bstep-\
+scores\x03\0\x0a\x01p\x04\x01j\x01u\x01\x06\x01p\x0d\x01@\x01\x08requests\x0c\0\x0e\
+\x04\0\x05score\x01\x0f\x01j\x01\x0b\x01\x06\x01p\x10\x01@\x01\x08requests\x0c\0\
+\x11\x04\0\x0bscore-steps\x01\x12\x03\0\x1fgavel:plugin/reward-model@0.2.0\x05\x08\
+\x01B\x11\x01ps\x01p}\x01ky\x01kw\x01r\x05\x07programs\x04args\0\x05stdin\x01\x06\
+cpu-ms\x02\x06memory\x03\x04\0\x03job\x03\0\x04\x01q\x03\x06exited\x01}\0\x0dout\
+-of-budget\x01s\0\x07trapped\x01s\0\x04\0\x06ending\x03\0\x06\x01r\x04\x06ending\
+\x07\x06stdout\x01\x06stderr\x01\x06cpu-usw\x04\0\x06output\x03\0\x08\x01q\x02\x0f\
+invalid-request\x01s\0\x0bunavailable\x01s\0\x04\0\x05error\x03\0\x0a\x01p\x05\x01\
+j\x01\x09\x01\x0b\x01p\x0d\x01@\x01\x04jobs\x0c\0\x0e\x04\0\x03run\x01\x0f\x03\0\
+\x17gavel:plugin/exec@0.2.0\x05\x09\x01B\x0f\x02\x03\x02\x01\x01\x04\0\x07messag\
+e\x03\0\0\x04\0\x04task\x03\x01\x01h\x02\x01@\x01\x04self\x03\0s\x04\0\x0f[metho\
+d]task.id\x01\x04\x01ks\x01@\x01\x04self\x03\0\x05\x04\0\x18[method]task.data-so\
+urce\x01\x06\x01@\x01\x04self\x03\0y\x04\0\x18[method]task.group-index\x01\x07\x01\
+p\x01\x01@\x01\x04self\x03\0\x08\x04\0\x13[method]task.prompt\x01\x09\x04\0\x15[\
+method]task.settings\x01\x04\x03\0\x18gavel:plugin/tasks@0.2.0\x05\x0a\x01B*\x02\
+\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\x02\x01\x02\x04\0\x09tool-spec\
+\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x0dfinish-reason\x03\0\x04\x04\0\x0cconvers\
+ation\x03\x01\x04\0\x04turn\x03\x01\x01q\x02\x0finvalid-request\x01s\0\x09exhaus\
+ted\x01s\0\x04\0\x05error\x03\0\x08\x01p\x01\x01p\x03\x01i\x06\x01j\x01\x0c\x01\x09\
+\x01@\x03\x07speakers\x08messages\x0a\x09functions\x0b\0\x0d\x04\0\x19[static]co\
+nversation.open\x01\x0e\x01h\x06\x01j\0\x01\x09\x01@\x02\x04self\x0f\x08messages\
+\x0a\0\x10\x04\0\x1b[method]conversation.append\x01\x11\x01@\x02\x04self\x0f\x07\
+speakers\0\x0d\x04\0\x19[method]conversation.fork\x01\x12\x01@\x01\x04self\x0f\0\
+y\x04\0\x20[method]conversation.tokens-left\x01\x13\x01h\x07\x01@\x01\x04self\x14\
+\0\x01\x04\0\x14[method]turn.message\x01\x15\x01@\x01\x04self\x14\0s\x04\0\x11[m\
+ethod]turn.text\x01\x16\x01ps\x01@\x01\x04self\x14\0\x17\x04\0\x1c[method]turn.m\
+alformed-calls\x01\x18\x01@\x01\x04self\x14\0\x05\x04\0\x1a[method]turn.finish-r\
+eason\x01\x19\x01@\x01\x04self\x14\0y\x04\0\x13[method]turn.tokens\x01\x1a\x01p\x0f\
+\x01i\x07\x01j\x01\x1c\x01\x09\x01p\x1d\x01@\x02\x0dconversations\x1b\x07options\
+s\0\x1e\x04\0\x08generate\x01\x1f\x03\0\x19gavel:plugin/policy@0.2.0\x05\x0b\x02\
+\x03\0\0\x09tool-call\x01B\x0d\x02\x03\x02\x01\x01\x04\0\x07message\x03\0\0\x02\x03\
+\x02\x01\x0c\x04\0\x09tool-call\x03\0\x02\x02\x03\x02\x01\x02\x04\0\x09tool-spec\
+\x03\0\x04\x01p\x05\x01@\0\0\x06\x04\0\x05specs\x01\x07\x01p\x03\x01p\x01\x01@\x01\
+\x05calls\x08\0\x09\x04\0\x04call\x01\x0a\x03\0\x18gavel:plugin/tools@0.2.0\x05\x0d\
+\x04\0\x11gavel:sdk/imports\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09produce\
+rs\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.\
+61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -181,20 +181,20 @@ pub mod exports {
                 }
                 #[doc(hidden)]
                 #[macro_export]
-                macro_rules! __export_gavel_plugin_lifecycle_0_1_0_cabi {
+                macro_rules! __export_gavel_plugin_lifecycle_0_2_0_cabi {
                     ($ty:ident with_types_in $($path_to_types:tt)*) => {
                         const _ : () = { #[unsafe (export_name =
-                        "gavel:plugin/lifecycle@0.1.0#init")] unsafe extern "C" fn
+                        "gavel:plugin/lifecycle@0.2.0#init")] unsafe extern "C" fn
                         export_init(arg0 : * mut u8, arg1 : usize,) -> * mut u8 { unsafe
                         { $($path_to_types)*:: _export_init_cabi::<$ty > (arg0, arg1) } }
                         #[unsafe (export_name =
-                        "cabi_post_gavel:plugin/lifecycle@0.1.0#init")] unsafe extern "C"
+                        "cabi_post_gavel:plugin/lifecycle@0.2.0#init")] unsafe extern "C"
                         fn _post_return_init(arg0 : * mut u8,) { unsafe {
                         $($path_to_types)*:: __post_return_init::<$ty > (arg0) } } };
                     };
                 }
                 #[doc(hidden)]
-                pub use __export_gavel_plugin_lifecycle_0_1_0_cabi;
+                pub use __export_gavel_plugin_lifecycle_0_2_0_cabi;
                 #[repr(align(8))]
                 struct _RetArea(
                     [::core::mem::MaybeUninit<
@@ -280,7 +280,7 @@ macro_rules! __export_lifecycle_export_impl {
     };
     ($ty:ident with_types_in $($path_to_types_root:tt)*) => {
         $($path_to_types_root)*::
-        exports::gavel::plugin::lifecycle::__export_gavel_plugin_lifecycle_0_1_0_cabi!($ty
+        exports::gavel::plugin::lifecycle::__export_gavel_plugin_lifecycle_0_2_0_cabi!($ty
         with_types_in $($path_to_types_root)*:: exports::gavel::plugin::lifecycle); const
         _ : () = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section
         =
@@ -292,7 +292,7 @@ macro_rules! __export_lifecycle_export_impl {
 A\x02\x01B\x08\x01r\x02\x03minu\x03maxu\x04\0\x0bscore-range\x03\0\0\x01k\x01\x01\
 r\x04\x04names\x07versions\x04pure\x7f\x0bscore-range\x02\x04\0\x04info\x03\0\x03\
 \x01j\x01\x04\x01s\x01@\x01\x0bparams-jsons\0\x05\x04\0\x04init\x01\x06\x04\0\x1c\
-gavel:plugin/lifecycle@0.1.0\x05\0\x04\0\x1agavel:sdk/lifecycle-export\x04\0\x0b\
+gavel:plugin/lifecycle@0.2.0\x05\0\x04\0\x1agavel:sdk/lifecycle-export\x04\0\x0b\
 \x16\x01\0\x10lifecycle-export\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
 wit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
         };

@@ -111,6 +111,19 @@ impl Tool for Toolbox {
             _ => panic!("a trap"),
         }
     }
+
+    fn finish(&self, state: &mut State) -> Result<Option<Value>, Failure> {
+        match state.settings.get("finish").and_then(Value::as_str) {
+            Some("none") => Ok(None),
+            Some("away") => Err(Failure::unavailable("nobody is there")),
+            Some("large") => Ok(Some("x".repeat(1 << 20).into())),
+            Some("loop") => loop {
+                std::hint::spin_loop();
+            },
+            Some(_) => panic!("a trap"),
+            None => Ok(Some(json!({"sum": state.sum}))),
+        }
+    }
 }
 
 gavel_sdk::export_tool!(Toolbox);

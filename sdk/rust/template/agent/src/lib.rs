@@ -1,7 +1,7 @@
 //! An agent that answers, checks its answer, and answers again where it was wrong.
 
 use gavel_sdk::policy::{Conversation, Options};
-use gavel_sdk::{Agent, Failure, Info, Message, Task, tools};
+use gavel_sdk::{Agent, Answer, Failure, Info, Message, Task, tools};
 
 /// What the policy says of an answer that is right.
 const RIGHT: &str = "RIGHT";
@@ -41,7 +41,7 @@ impl Agent for Checking {
     }
 
     // Once an attempt. The text is the response that rewards read.
-    fn run(&self, task: &Task) -> Result<String, Failure> {
+    fn run(&self, task: &Task) -> Result<Answer, Failure> {
         let conversation = Conversation::open("", task.prompt(), &tools::specs())?;
         let mut answer = say(&conversation)?;
         for _ in 0..self.params.checks {
@@ -54,7 +54,7 @@ impl Agent for Checking {
             }
             answer = checked;
         }
-        Ok(answer)
+        Ok(answer.into())
     }
 }
 
