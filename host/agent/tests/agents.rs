@@ -232,6 +232,22 @@ fn an_agent_is_ended_with_a_tool_that_fails() {
 }
 
 #[test]
+fn an_agent_returns_an_object_beside_its_answer_and_its_tools_report_their_states() {
+    let done = |extra: Value| {
+        let policy = Arc::new(Scripted::new(text("qwen2_5"), &["Call."]));
+        let row = json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": "call", "extra": extra}}});
+        play(agent(built("guests/acts.wasm"), json!({})), &policy, row, 1000)
+    };
+    let sample = done(json!({"plan": [1.5, {"é": null}]}));
+    assert_eq!(serde_json::to_string(&sample.extra).unwrap(), r#"{"plan":[1.5,{"é":null}]}"#);
+    assert_eq!(serde_json::to_string(&sample.states).unwrap(), r#"{"toolbox":{"sum":5}}"#);
+    let sample = done(json!([1]));
+    let (stage, what, _) = fault(&sample);
+    assert_eq!((stage, sample.extra.as_ref()), (RolloutStage::Agent, None));
+    assert!(what.starts_with("the agent failed: the extra is not a JSON object: "), "{what}");
+}
+
+#[test]
 fn an_agent_answers_calls_that_cannot_be_read_with_templates_that_ask_for_their_id() {
     let broken = "[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"by\": 2}]";
     let policy = Arc::new(Scripted::new(text("mistral_v3"), &[broken, "It is 5."]));

@@ -7,7 +7,7 @@ use common::{Scripted, limits, sandbox, task, text, toolbox};
 use gavel_agent::{
     Episode, EpisodeLimits, EpisodeProgress, History, LeftOut, Policy, ToolLimits, ToolSet, ToolSetError, Tools,
 };
-use gavel_data::{FinishReason, Message, Role, Sample, ToolEnding, Trajectory};
+use gavel_data::{Budget, FinishReason, Message, Role, RolloutStage, Sample, ToolEnding, Trajectory};
 use gavel_plugin::{PluginSpec, Sandbox};
 use gavel_text::RenderOptions;
 use serde_json::{Value, json};
@@ -254,6 +254,40 @@ fn a_row_sets_its_tools_and_the_policy_does_not_see_it() {
     let sample = play_with(&sandbox(), &policy, row, limits(), 100_000);
     assert_eq!(answers(&sample.trajectories[0]), [r#"{"secret":41}"#]);
     assert!(!policy.saw(0).contains("41"));
+}
+
+#[test]
+fn a_tool_reports_the_state_in_which_it_ended() {
+    let sandbox = sandbox();
+    let ended = |settings: Value, turns: &[&str]| {
+        let policy = Scripted::new(text("qwen2_5"), turns);
+        let tools_kwargs = json!({"toolbox": {"create_kwargs": settings}});
+        let row = json!({"prompt": "Go.", "extra_info": {"tools_kwargs": tools_kwargs}});
+        play_with(&sandbox, &policy, row, limits(), 100_000)
+    };
+    let states = |sample: &Sample| serde_json::to_string(&sample.states).unwrap();
+    let add = call("add", &json!({"by": 2}));
+    assert_eq!(states(&ended(json!({}), &[&add, &add, "It is 4."])), r#"{"toolbox":{"sum":4}}"#);
+    // It was not called, has nothing to report, or lost its state with its instance.
+    assert_eq!(states(&ended(json!({}), &["well"])), "{}");
+    assert_eq!(states(&ended(json!({"finish": "none"}), &[&add, "well"])), "{}");
+    assert_eq!(states(&ended(json!({}), &[&add, &call("trap", &json!({})), "well"])), "{}");
+    // A sample without the state is not scored: a reward would take it for none.
+    for (finish, why, retryable, budget) in [
+        ("away", "nobody is there", true, None),
+        ("large", "the state has 1048578 bytes, more than the 65536 allowed", false, None),
+        ("loop", "cpu: ", false, Some(Budget::Cpu)),
+        ("trap", "", false, None),
+    ] {
+        let sample = ended(json!({"finish": finish}), &[&add, "well"]);
+        let trajectory = &sample.trajectories[0];
+        let error = trajectory.report.error.as_ref().unwrap();
+        let expected = format!("the tool `toolbox` did not report the state in which it ended: {why}");
+        assert!(error.message.starts_with(&expected), "{finish}: {error:?}");
+        assert_eq!((error.stage, error.retryable, error.budget), (RolloutStage::Tools, retryable, budget), "{finish}");
+        assert_eq!((trajectory.finish_reason, states(&sample)), (FinishReason::Error, "{}".into()), "{finish}");
+        assert_eq!(answers(trajectory), ["2"], "{finish}");
+    }
 }
 
 #[test]

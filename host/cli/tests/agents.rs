@@ -219,6 +219,44 @@ fn what_waits_for_a_tool_is_told_and_charged_to_it() {
     assert_eq!((number("tool/loop/out-of-budget"), number("tool_turns/mean")), (4.0, 1.0), "{metrics:?}");
 }
 
+#[test]
+fn states_and_objects_reach_rewards_and_replay_without_the_tool_and_the_agent() {
+    let project = acting(&json!({"act": "call", "extra": {"plan": [1.5, null]}}));
+    project.add_reward("traces", "guests/traces.wasm", "params = { payload = { parts = [4.5] } }\nweight = 0.0");
+    let guests = ["acts.wasm", "toolbox.wasm"];
+    let mut arguments = act(&["rollout.max_tokens=20"]);
+    for guest in guests {
+        let path = built(&format!("guests/{guest}"));
+        std::fs::copy(&path, project.path(guest)).unwrap();
+        let of_project = |argument: String| argument.replace(&format!("{path:?}"), &format!("{guest:?}"));
+        arguments = arguments.into_iter().map(of_project).collect();
+    }
+    let arguments: Vec<String> = arguments.iter().map(|argument| argument.replace("toolbox\"", "shop\"")).collect();
+    // Every attempt is the same, so that nothing is learned.
+    let said = stderr(&project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()));
+    assert!(said.contains("the rewards of each group are equal (letter: always 1)"), "{said}");
+    for guest in guests {
+        std::fs::remove_file(project.path(guest)).unwrap();
+    }
+    let trajectories = "runs/run/trajectories/step-000001.jsonl";
+    for line in lines(&project.path(trajectories)) {
+        assert_eq!((&line["states"], &line["extra"]), (&json!({"shop": {"sum": 5}}), &json!({"plan": [1.5, null]})));
+        let verdict = &line["plugins"]["traces"];
+        assert_eq!(verdict["payload"], json!({"parts": [4.5]}));
+        let note: Value = serde_json::from_str(verdict["reason"].as_str().unwrap()).unwrap();
+        let seen = &note["trajectories"][0];
+        assert_eq!((&seen["shop"], &note["extra"]), (&json!({"sum": 5}), &line["extra"]));
+        let calls = json!([[0, "add", "Answered"], [0, "add", "Answered"], [0, null, "CalledWrongly"]]);
+        assert_eq!(seen["calls"].to_string().replace("CallEnding::", ""), calls.to_string());
+        assert_eq!(seen["functions"], json!([]));
+    }
+    let replay = ["replay".to_owned(), "runs/run".to_owned()];
+    let said = succeed(&project, &replay);
+    assert!(said.contains("4 samples, 8 verdicts given again: all the same, to the last bit"), "{said}");
+    project.write(trajectories, &project.read(trajectories).replace(r#""sum":5"#, r#""sum":6"#));
+    assert_eq!(project.run(&["replay", "runs/run"]).status.code(), Some(1));
+}
+
 /// Compares each token of conversations in which a tool answers and a user speaks. A conversation is continued token
 /// for token or, with a template that rewrites its history, each turn is a trajectory of its own.
 #[test]
