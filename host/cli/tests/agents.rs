@@ -112,6 +112,17 @@ fn each_row_has_the_agent_that_it_names_or_its_data_source_does() {
     }
     assert_eq!(seen.keys().map(String::as_str).collect::<Vec<_>>(), ["", "first", "second"]);
     assert_eq!(seen["first"], seen["second"]);
+    // The groups of the step, by agent and by data source.
+    let (answered, debated) = (seen[""] / 4, seen["first"] / 4);
+    let metrics = &project.metrics("runs/run")[1];
+    let number = |name: &str| metrics[name].as_f64().unwrap();
+    assert_eq!([number("agent/answer/groups"), number("agent/debate/groups")], [answered, debated].map(|it| it as f64));
+    assert_eq!(number("train/plain/groups") + number("train/debated/groups"), 4.0);
+    assert_eq!(number("agent/answer/num_turns/mean"), 1.0);
+    assert!(number("agent/debate/num_turns/mean") > 1.0);
+    let mean = |agent: &str, groups: usize| number(&format!("agent/{agent}/reward/letter/mean")) * groups as f64;
+    let all = (mean("answer", answered) + mean("debate", debated)) / 4.0;
+    assert!((all - number("reward/letter/mean")).abs() < 1e-12, "{metrics:?}");
 
     rows(&|number| if number == 4 { json!({"agent_name": "tool_agent"}) } else { json!({}) });
     let said = stderr(&project.run(&[&arguments[..], &["--dry-run"]].concat()));

@@ -16,13 +16,9 @@ pub(crate) fn describe_episodes<'a>(
 ) {
     let trajectories = || members(groups.clone()).flat_map(|member| &member.sample.trajectories);
     let uses = || trajectories().flat_map(|trajectory| &trajectory.report.tool_uses);
-    // The numbers of a sample are the same whether a template keeps it in one trajectory or splits it.
-    let of_samples = |of: fn(&Trajectory) -> f64| -> Vec<f64> {
-        let of_sample = |trajectories: &[Trajectory]| trajectories.iter().map(of).fold(0.0, |sum, each| sum + each);
-        members(groups.clone()).map(|member| of_sample(&member.sample.trajectories)).collect()
-    };
+    let of_samples = |of: fn(&Trajectory) -> f64| of_samples(groups.clone(), of);
     metrics.describe(&format!("{prefix}num_trajectories"), &of_samples(|_| 1.0));
-    metrics.describe(&format!("{prefix}num_turns"), &of_samples(|it| f64::from(it.turns(Role::Assistant))));
+    metrics.describe(&format!("{prefix}num_turns"), &of_samples(turns));
     // An answer is not always a message of the role `tool`: agents also write answers as a user's text.
     metrics.describe(&format!("{prefix}tool_turns"), &of_samples(|it| it.report.tool_uses.len() as f64));
     let count = trajectories().count().max(1) as f64;
@@ -41,6 +37,18 @@ pub(crate) fn describe_episodes<'a>(
     for (name, uses) in by_function {
         describe_function(&format!("{prefix}tool/{name}"), &uses, metrics);
     }
+}
+
+/// A number of each sample: the sum over its trajectories, so that it is the same whether a template keeps the sample in
+/// one trajectory or splits it.
+pub(super) fn of_samples<'a>(groups: impl IntoIterator<Item = &'a Group>, of: impl Fn(&Trajectory) -> f64) -> Vec<f64> {
+    let of_sample = |trajectories: &[Trajectory]| trajectories.iter().map(&of).fold(0.0, |sum, each| sum + each);
+    members(groups).map(|member| of_sample(&member.sample.trajectories)).collect()
+}
+
+/// The turns of the policy in a trajectory.
+pub(super) fn turns(trajectory: &Trajectory) -> f64 {
+    f64::from(trajectory.turns(Role::Assistant))
 }
 
 /// The calls of a function, how they ended, and the nearest ranks of their seconds.

@@ -29,11 +29,7 @@ impl FailureWindow {
 
     /// Adds a group, in place of the oldest one if there are enough.
     pub(crate) fn push(&mut self, group: &Group) {
-        let is_failed = |member: &&Member| {
-            let is_scored = matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
-            !is_scored || unavailable_tool(&member.sample).is_some()
-        };
-        let failed: Vec<&Member> = group.members.iter().filter(is_failed).collect();
+        let failed: Vec<&Member> = group.members.iter().filter(|member| is_failed(member)).collect();
         if self.recent.len() == self.groups {
             self.recent.pop_front();
         }
@@ -57,6 +53,12 @@ impl FailureWindow {
             self.max_failure_rate,
         )))
     }
+}
+
+/// Whether a sample could not be scored, or had a tool that was unavailable.
+pub(super) fn is_failed(member: &Member) -> bool {
+    let is_scored = matches!(member.outcome.outcome, OutcomeKind::Scored | OutcomeKind::Abstained);
+    !is_scored || unavailable_tool(&member.sample).is_some()
 }
 
 /// Which sample failed, in which plugin, and what is known of the failure.

@@ -3,11 +3,13 @@
 mod at_k;
 mod episode;
 mod failures;
+mod slices;
 mod step;
 mod validation;
 
 pub(crate) use episode::describe_episodes;
 pub(crate) use failures::{FailureWindow, diagnosis, sample_name};
+pub(crate) use slices::{Slices, TakenGroup};
 pub(crate) use step::{describe_latencies, describe_step, latencies, members, outcomes};
 pub use validation::{RIGHT, SourceNumbers};
 pub(crate) use validation::{by_source, describe_validation};

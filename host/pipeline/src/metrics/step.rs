@@ -15,33 +15,54 @@ pub(crate) fn members<'a>(groups: impl IntoIterator<Item = &'a Group>) -> impl I
 
 /// The numbers of a step's samples: rewards, lengths, outcomes.
 pub(crate) fn describe_step(groups: &[&Group], max_tokens: usize, metrics: &mut Metrics) {
-    let members = || members(groups.iter().copied());
-    let rewards: Vec<f64> = members().filter_map(|member| member.outcome.reward).collect();
-    metrics.describe("reward", &rewards);
-    let mut scores: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for member in members() {
-        for (name, evaluation) in &member.outcome.plugins {
-            scores.entry(name).or_default().extend(evaluation.outcome.score());
-        }
+    let all = || groups.iter().copied();
+    metrics.describe("reward", &rewards(all()));
+    for (name, scores) in scores(all()) {
+        metrics.describe(&format!("reward/{name}"), &scores);
     }
-    for (name, scores) in &scores {
-        metrics.describe(&format!("reward/{name}"), scores);
-    }
-    describe_plugin_metrics("reward", groups.iter().copied(), metrics);
-    let trajectories = || members().flat_map(|member| &member.sample.trajectories);
-    let tokens = || trajectories().filter_map(Trajectory::tokens);
-    let lengths: Vec<f64> = tokens().map(|tokens| tokens.response.len() as f64).collect();
-    metrics.describe("response_length", &lengths);
-    let clipped = trajectories().filter(|trajectory| trajectory.finish_reason == FinishReason::Length).count();
-    metrics.set("response_length/clip_ratio", clipped as f64 / trajectories().count().max(1) as f64);
+    describe_plugin_metrics("reward", all(), metrics);
+    let tokens = || trajectories(all()).filter_map(Trajectory::tokens);
+    metrics.describe("response_length", &response_lengths(all()));
+    metrics.set("response_length/clip_ratio", clip_ratio(all()));
     metrics.set("response_length/limit", max_tokens as f64);
     metrics.set("prompt_length/mean", mean(&tokens().map(|tokens| tokens.prompt.len() as f64).collect::<Vec<_>>()));
     let written: usize = tokens().map(|tokens| tokens.response.len()).sum();
     metrics.count("tokens/response", written as u64);
     metrics.count("tokens/prompt", tokens().map(|tokens| tokens.prompt.len() as u64).sum());
-    count_outcomes("outcome", groups.iter().copied(), metrics);
-    metrics
-        .describe("advantage", &members().flat_map(|member| &member.advantages).copied().flatten().collect::<Vec<_>>());
+    count_outcomes("outcome", all(), metrics);
+    metrics.describe(
+        "advantage",
+        &members(all()).flat_map(|member| &member.advantages).copied().flatten().collect::<Vec<_>>(),
+    );
+}
+
+/// The rewards of the samples that have one.
+pub(super) fn rewards<'a>(groups: impl IntoIterator<Item = &'a Group>) -> Vec<f64> {
+    members(groups).filter_map(|member| member.outcome.reward).collect()
+}
+
+/// The scores of each reward.
+pub(super) fn scores<'a>(groups: impl IntoIterator<Item = &'a Group>) -> BTreeMap<&'a str, Vec<f64>> {
+    let mut scores: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (name, evaluation) in members(groups).flat_map(|member| &member.outcome.plugins) {
+        scores.entry(name).or_default().extend(evaluation.outcome.score());
+    }
+    scores
+}
+
+fn trajectories<'a>(groups: impl IntoIterator<Item = &'a Group>) -> impl Iterator<Item = &'a Trajectory> {
+    members(groups).flat_map(|member| &member.sample.trajectories)
+}
+
+/// The lengths of all responses, in tokens.
+pub(super) fn response_lengths<'a>(groups: impl IntoIterator<Item = &'a Group>) -> Vec<f64> {
+    trajectories(groups).filter_map(Trajectory::tokens).map(|tokens| tokens.response.len() as f64).collect()
+}
+
+/// The share of the trajectories that ended at the limit of tokens.
+pub(super) fn clip_ratio<'a>(groups: impl IntoIterator<Item = &'a Group> + Clone) -> f64 {
+    let clipped = |trajectory: &&Trajectory| trajectory.finish_reason == FinishReason::Length;
+    trajectories(groups.clone()).filter(clipped).count() as f64 / trajectories(groups).count().max(1) as f64
 }
 
 /// The means of the metrics that plugins gave beside their scores, below `prefix`: `reward/math/answered/mean`.

@@ -1,8 +1,8 @@
 //! The metrics of a validation: accuracy, rewards, and metrics of several samples, by data source.
 
 use crate::metrics::at_k::{Votes, expected_best, expected_majority, sizes};
-use crate::metrics::step::{count_outcomes, describe_plugin_metrics, members};
-use gavel_data::{FinishReason, Group, Member, NotCalled, Outcome, Trajectory};
+use crate::metrics::step::{count_outcomes, describe_plugin_metrics, members, rewards};
+use gavel_data::{FinishReason, Group, Member, NotCalled, Outcome, Task, Trajectory};
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use std::collections::BTreeMap;
@@ -39,8 +39,8 @@ pub(crate) fn describe_validation(groups: &[Group], accuracy: Option<&str>, samp
         metrics.set("val/accuracy", mean(&right));
     }
     let mut sorted: Vec<&Group> = groups.iter().collect();
-    sorted.sort_by_key(|group| source(group));
-    let rewards: Vec<f64> = sorted.into_iter().flat_map(rewards).collect();
+    sorted.sort_by_key(|group| source(&group.task));
+    let rewards: Vec<f64> = rewards(sorted);
     if !rewards.is_empty() {
         metrics.set("val/reward/mean", mean(&rewards));
     }
@@ -71,17 +71,18 @@ pub(crate) fn describe_validation(groups: &[Group], accuracy: Option<&str>, samp
 pub(crate) fn by_source(groups: &[Group], accuracy: Option<&str>, samples: usize) -> Vec<SourceNumbers> {
     let mut sources: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
     for group in groups {
-        sources.entry(source(group)).or_default().push(group);
+        sources.entry(source(&group.task)).or_default().push(group);
     }
     sources.into_iter().map(|(source, groups)| numbers(source, &groups, accuracy, samples)).collect()
 }
 
-fn source(group: &Group) -> &str {
-    group.task.data_source.as_deref().unwrap_or("unknown")
+/// The data source of a task; `unknown` if its row names none.
+pub(super) fn source(task: &Task) -> &str {
+    task.data_source.as_deref().unwrap_or("unknown")
 }
 
 fn numbers(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usize) -> SourceNumbers {
-    let of_tasks: Vec<Vec<f64>> = groups.iter().map(|group| rewards(group)).collect();
+    let of_tasks: Vec<Vec<f64>> = groups.iter().map(|group| rewards([*group])).collect();
     let all = of_tasks.concat();
     let of_task =
         |group: &&Group| group.members.iter().filter_map(|member| right(member, accuracy?)).collect::<Vec<f64>>();
@@ -108,10 +109,6 @@ fn at_sizes<T>(
         let values: Vec<f64> = tasks.iter().filter_map(|task| of(task, k)).collect();
         (!values.is_empty()).then(|| (k, mean(&values)))
     })
-}
-
-fn rewards(group: &Group) -> Vec<f64> {
-    group.members.iter().filter_map(|member| member.outcome.reward).collect()
 }
 
 /// Whether an answer is right, 1 or 0; unknown if the reward gave no score, or is for other data sources. A sample that

@@ -3,7 +3,7 @@
 mod describe;
 
 use crate::error::{PipelineError, Result};
-use crate::metrics::FailureWindow;
+use crate::metrics::{FailureWindow, Slices};
 use crate::rl::advantages::{AdvantageRule, DropReason};
 use crate::rl::broken_judges::BrokenJudges;
 use crate::rl::credit::CreditRule;
@@ -41,6 +41,7 @@ pub(crate) struct RlRun<'a> {
     pub(crate) teacher: Option<Teacher>,
     /// The groups of the step under way, once it has taken all of them.
     pub(crate) of_step: Option<StepGroups>,
+    pub(crate) slices: Slices,
 }
 
 /// The groups that a step took, trained on or dropped.
@@ -78,7 +79,8 @@ struct Step {
     lost_advantage: bool,
     /// The mean distance from the reference, for each update before which it was measured.
     measured_kl: Vec<f64>,
-    staleness: Staleness,
+    /// Of each group that it trained on.
+    staleness: Vec<Staleness>,
     seconds: Seconds,
 }
 
@@ -321,16 +323,18 @@ impl RlRun<'_> {
             let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
             of_tokens.any(|advantage| *advantage != 0.0)
         };
+        let version = step.number - 1;
+        let mut staleness: Vec<Staleness> = experiences.iter().map(|rows| Staleness::of(rows, version)).collect();
         if let Some(most) = table.off_policy.and_then(|correction| correction.max_token_staleness) {
             let had_advantage = has_advantage(&experiences);
-            experiences.iter_mut().for_each(|rows| step.staleness.mask(rows, step.number - 1, most));
+            experiences.iter_mut().zip(&mut staleness).for_each(|(rows, of_rows)| of_rows.mask(rows, version, most));
             step.lost_advantage |= had_advantage && !has_advantage(&experiences);
         }
         step.has_advantage |= has_advantage(&experiences);
+        step.staleness.extend(staleness);
         let of_groups = |groups: &mut [Vec<Experience>]| groups.iter_mut().flat_map(std::mem::take).collect::<Vec<_>>();
         let mini_batches = experiences.chunks_mut(table.mini_batch()).map(of_groups);
         let mini_batches: Vec<Vec<Experience>> = mini_batches.filter(|mini_batch| has_learned(mini_batch)).collect();
-        mini_batches.iter().for_each(|mini_batch| step.staleness.add(mini_batch, step.number - 1));
         if table.critic.is_some() {
             step.explained.extend(explained_variance(mini_batches.iter().flatten()));
         }

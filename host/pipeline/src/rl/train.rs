@@ -2,7 +2,7 @@
 
 use crate::error::{PipelineError, Result};
 use crate::memory::predict_train;
-use crate::metrics::FailureWindow;
+use crate::metrics::{FailureWindow, Slices};
 use crate::ranks::Ranks;
 use crate::rl::broken_judges::BrokenJudges;
 use crate::rl::group_queue::{GroupQueue, GroupShare};
@@ -68,6 +68,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     };
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let Drawable { rows, shares } = prompts;
+    let slices = Slices::new(rows.iter().map(|prompt| &*prompt.task), &config.agent);
     let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
     let rollout = run.rollout.clone();
     let mut groups = GroupQueue::new(rollout, rows, stream, numbering, &config.schedule, share, control.clone());
@@ -95,6 +96,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
             learning,
             teacher,
             of_step,
+            slices,
         };
         let taken = rl.take_steps(&learning_rate, control).await;
         if let Err(error) = &taken {

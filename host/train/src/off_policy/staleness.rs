@@ -1,8 +1,9 @@
 //! How old the data of a step is, in versions of the policy.
 
 use crate::experience::Experience;
+use std::iter::Sum;
 
-/// How many versions behind the policy the tokens of a step were drawn, summed over its mini-batches.
+/// How many versions behind the policy the tokens of a step were drawn, summed over its groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Staleness {
     tokens: u64,
@@ -12,15 +13,11 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// Adds the tokens of a mini-batch that the policy with this version learns from.
-    pub fn add(&mut self, mini_batch: &[Experience], version: u64) {
-        for row in mini_batch {
-            let learned = row.versions.iter().zip(&row.loss_mask).filter(|(_, mask)| **mask);
-            for (&drawn, _) in learned {
-                let behind = version.saturating_sub(drawn);
-                *self = Self { tokens: self.tokens + 1, sum: self.sum + behind, max: self.max.max(behind), ..*self };
-            }
-        }
+    /// Of the tokens of these rows that the policy with this version learns from.
+    pub fn of(rows: &[Experience], version: u64) -> Self {
+        let tokens = rows.iter().flat_map(|row| row.versions.iter().zip(&row.loss_mask));
+        let learned = tokens.filter(|(_, mask)| **mask).map(|(drawn, _)| version.saturating_sub(*drawn));
+        learned.map(|behind| Self { tokens: 1, sum: behind, max: behind, masked: 0 }).sum()
     }
 
     /// Takes the advantage from the tokens that were drawn more than `most` versions before the policy with this
@@ -54,6 +51,17 @@ impl Staleness {
     }
 }
 
+impl Sum for Staleness {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, each| Self {
+            tokens: sum.tokens + each.tokens,
+            sum: sum.sum + each.sum,
+            max: sum.max.max(each.max),
+            masked: sum.masked + each.masked,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,10 +73,11 @@ mod tests {
             loss_mask: loss_mask.to_vec(),
             ..Default::default()
         };
-        let mut staleness = Staleness::default();
-        assert_eq!((staleness.mean(), staleness.masked()), (None, 0.0));
-        staleness.add(&[row(&[3, 4, 0], &[true, true, false]), row(&[5], &[true])], 5);
-        staleness.add(&[row(&[1], &[true])], 5);
+        let none = Staleness::default();
+        assert_eq!((none.mean(), none.masked()), (None, 0.0));
+        let first = [row(&[3, 4, 0], &[true, true, false]), row(&[5], &[true])];
+        let mut staleness: Staleness =
+            [&first[..], &[row(&[1], &[true])]].map(|rows| Staleness::of(rows, 5)).into_iter().sum();
         // 2, 1, 0 and 4 versions.
         assert_eq!((staleness.mean(), staleness.max()), (Some(1.75), 4));
         // Of the four tokens, those that are more than one version old.

@@ -2,7 +2,7 @@
 
 use super::{RlRun, Step, StepReport};
 use crate::error::Result;
-use crate::metrics::{describe_episodes, describe_step, outcomes};
+use crate::metrics::{TakenGroup, describe_episodes, describe_step, outcomes};
 use crate::ranks::Ranks;
 use crate::rl::advantages::DropReason;
 use crate::rl::unlearned::{StepLearning, why_no_advantage, why_unlearned};
@@ -11,7 +11,7 @@ use crate::samples::DrawnGroup;
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
-use gavel_train::UpdateStats;
+use gavel_train::{Staleness, UpdateStats};
 use std::time::Instant;
 
 impl RlRun<'_> {
@@ -41,11 +41,13 @@ impl RlRun<'_> {
         if self.run.rollout.episode_kinds.have_turns() {
             describe_episodes("", groups.iter().copied(), &mut metrics);
         }
-        let equal = {
+        let is_dead: Vec<bool> = {
             let rule = self.credit_rule();
-            groups.iter().filter(|group| DropReason::of(group, table, &rule) == Some(DropReason::EqualRewards)).count()
+            let is_dead = |group: &&Group| DropReason::of(group, table, &rule) == Some(DropReason::EqualRewards);
+            groups.iter().map(is_dead).collect()
         };
-        metrics.set("frac_reward_zero_std", equal as f64 / groups.len().max(1) as f64);
+        let dead = is_dead.iter().filter(|is_dead| **is_dead).count();
+        metrics.set("frac_reward_zero_std", dead as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(dropped);
         let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
         let learning = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
@@ -80,13 +82,18 @@ impl RlRun<'_> {
         if seconds.old_log_prob > 0.0 {
             metrics.set("time/old_log_prob", seconds.old_log_prob);
         }
-        if let Some(mean) = staleness.mean().filter(|_| table.off_policy.is_some()) {
+        let of_step: Staleness = staleness.iter().copied().sum();
+        if let Some(mean) = of_step.mean().filter(|_| table.off_policy.is_some()) {
             metrics.set("off_policy/staleness_mean", mean);
-            metrics.count("off_policy/staleness_max", staleness.max());
+            metrics.count("off_policy/staleness_max", of_step.max());
             if table.off_policy.is_some_and(|correction| correction.max_token_staleness.is_some()) {
-                metrics.set("off_policy/masked_by_age", staleness.masked());
+                metrics.set("off_policy/masked_by_age", of_step.masked());
             }
         }
+        let staleness = staleness.iter().map(|staleness| table.off_policy.map(|_| *staleness));
+        let of_groups = groups.iter().zip(is_dead).zip(staleness);
+        let taken_groups = of_groups.map(|((group, is_dead), staleness)| TakenGroup { group, is_dead, staleness });
+        self.slices.describe(&taken_groups.collect::<Vec<_>>(), &mut metrics);
         let warnings = self.broken_judges.add(considered().map(|drawn| &drawn.group), table);
         let falling = self.measured_rules.add(&metrics);
         warnings.iter().chain(&falling).for_each(|warning| tracing::warn!("{warning}"));
