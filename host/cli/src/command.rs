@@ -47,7 +47,7 @@ impl Command {
             Self::Doctor(args) => doctor::run::<M>(args),
             Self::Completions(args) => completions::run(&args, &all),
             Self::Man(args) => man::run(&args, all),
-            Self::CompileComponent { argument } => Ok(compile_command(&argument)),
+            Self::CompileComponent { argument } => Ok(compile_command(&argument).into()),
         }
     }
 }

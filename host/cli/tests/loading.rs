@@ -24,7 +24,7 @@ fn sandbox(cache: &Path, loading: LoadLimits, compiler: Option<&str>) -> Sandbox
     Sandbox::new(SandboxConfig {
         cache: Some(cache.join("components")),
         loading,
-        compiler: compiler.map(PathBuf::from),
+        compiler: compiler.map(|program| PathBuf::from(program).into()),
         ..SandboxConfig::with_threads(NonZeroUsize::MIN)
     })
     .unwrap()

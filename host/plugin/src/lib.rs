@@ -28,7 +28,9 @@ mod tool;
 pub use agent::{Agent, AgentReport};
 pub use budget::{Limits, LimitsTable, NoMemory, ZeroLimit};
 pub use call::Info;
-pub use compile::{COMPILE_COMMAND, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with, component_cache};
+pub use compile::{
+    COMPILE_COMMAND, CompilerProgram, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with, component_cache,
+};
 pub use engine::SessionRooms;
 pub use episode::{AgentTask, AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
 pub use error::LoadError;

@@ -1,7 +1,7 @@
 //! The sandbox, which all plugins of a process share: engines, threads and memory.
 
 use crate::budget::{AddressSpace, ChildLimits, Lanes, TooSmall, machine_limits};
-use crate::compile::{self, Cache, Compiler, LoadLimits};
+use crate::compile::{self, Cache, Compiler, CompilerProgram, LoadLimits};
 use crate::engine::{InstanceLimits, Shared, TickingEngines};
 use crate::error::LoadError;
 use crate::load::{Program, ProgramSpec};
@@ -33,7 +33,7 @@ pub struct SandboxConfig {
     pub loading: LoadLimits,
     /// The program that compiles components in child processes; by default the
     /// program set with [`compile_with`](crate::compile_with).
-    pub compiler: Option<PathBuf>,
+    pub compiler: Option<CompilerProgram>,
     /// The longest pause of a run while servers are down that plugins ask, after which the run stops. By default, a
     /// pause lasts for as long as it takes.
     pub max_pause: Option<Duration>,

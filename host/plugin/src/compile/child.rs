@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// The hidden command with which a program compiles components in a child; its
@@ -42,16 +42,39 @@ struct Argument {
     limits: LoadLimits,
 }
 
+/// A program that compiles components: it must answer [`COMPILE_COMMAND`], after these arguments, with
+/// [`compile_command`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompilerProgram {
+    /// The program.
+    pub program: PathBuf,
+    /// Its first arguments, for a program that is an interpreter.
+    pub arguments: Vec<String>,
+}
+
+impl From<PathBuf> for CompilerProgram {
+    fn from(program: PathBuf) -> Self {
+        Self { program, arguments: Vec::new() }
+    }
+}
+
 /// Compiles in a child and waits for it.
-pub(super) fn compile(program: &Path, limits: &LoadLimits, order: Order<'_>) -> Result<Vec<u8>, NotCompiled> {
-    let failed = |error: io::Error| NotCompiled::Host(format!("{}: {error}", program.display()));
-    let (status, mut code, mut error) = run(program, limits, order).map_err(failed)?;
+pub(super) fn compile(
+    compiler: &CompilerProgram,
+    limits: &LoadLimits,
+    order: Order<'_>,
+) -> Result<Vec<u8>, NotCompiled> {
+    let failed = |error: io::Error| NotCompiled::Host(format!("{}: {error}", compiler.program.display()));
+    let (status, mut code, mut error) = run(compiler, limits, order).map_err(failed)?;
     if status.success() {
         let mut bytes = Vec::new();
         code.rewind().and_then(|()| code.read_to_end(&mut bytes)).map_err(failed)?;
         // A program that is not `gavel` may end like this, and its empty output would be kept.
         if bytes.is_empty() {
-            return Err(NotCompiled::Host(format!("{} ended without the code of the component", program.display())));
+            return Err(NotCompiled::Host(format!(
+                "{} ended without the code of the component",
+                compiler.program.display()
+            )));
         }
         return Ok(bytes);
     }
@@ -60,7 +83,7 @@ pub(super) fn compile(program: &Path, limits: &LoadLimits, order: Order<'_>) -> 
     Err(reason(status, &String::from_utf8_lossy(&told)))
 }
 
-fn run(program: &Path, limits: &LoadLimits, order: Order<'_>) -> io::Result<(ExitStatus, File, File)> {
+fn run(compiler: &CompilerProgram, limits: &LoadLimits, order: Order<'_>) -> io::Result<(ExitStatus, File, File)> {
     let mut component = tempfile::tempfile()?;
     component.write_all(order.component)?;
     component.rewind()?;
@@ -68,8 +91,8 @@ fn run(program: &Path, limits: &LoadLimits, order: Order<'_>) -> io::Result<(Exi
     let functions = order.functions.map(Path::to_owned);
     let argument = Argument { form: order.form, fuel: order.fuel, functions, limits: *limits };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-    let mut command = Command::new(program);
-    command.arg(COMPILE_COMMAND).arg(serde_json::to_string(&argument)?);
+    let mut command = Command::new(&compiler.program);
+    command.args(&compiler.arguments).arg(COMPILE_COMMAND).arg(serde_json::to_string(&argument)?);
     // The compiler must not see the keys of endpoints.
     command.env_clear().env("RAYON_NUM_THREADS", threads.to_string());
     for name in ["LD_LIBRARY_PATH", "TMPDIR"] {
@@ -127,14 +150,15 @@ fn streams() -> (io::Stdout, io::Stderr) {
 }
 
 /// Answers [`COMPILE_COMMAND`]: limits this process, compiles the component on
-/// the standard input, and writes the code to the standard output.
-pub fn compile_command(argument: &str) -> ExitCode {
+/// the standard input, and writes the code to the standard output. Returns the
+/// exit status of the process.
+pub fn compile_command(argument: &str) -> u8 {
     match answer(argument) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             // If it cannot be written, the status still reports that there is no code.
             let _ = serde_json::to_writer(streams().1.lock(), &error);
-            ExitCode::from(REFUSED)
+            REFUSED
         }
     }
 }

@@ -18,7 +18,7 @@ mod trusted;
 pub use cache::component_cache;
 pub(crate) use cache::{Cache, Key};
 pub use check::TooCostly;
-pub use child::{COMPILE_COMMAND, compile_command};
+pub use child::{COMPILE_COMMAND, CompilerProgram, compile_command};
 pub(crate) use code::Code;
 pub(crate) use engine_config::engine_config;
 pub use limits::{LoadBudget, LoadLimits};
@@ -27,28 +27,27 @@ pub(crate) use order::{Form, NotCompiled, Order, chain};
 pub(crate) use snapshot::{Instrumented, NoSnapshot};
 
 use here::compile_here;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static PROGRAM: OnceLock<CompilerProgram> = OnceLock::new();
 
 /// Compiles components in child processes from now on. `program` must answer
 /// [`COMPILE_COMMAND`] with [`compile_command`]. Without a program, components
 /// are compiled in this process, protected only by the check of their form.
-pub fn compile_with(program: PathBuf) {
+pub fn compile_with(program: impl Into<CompilerProgram>) {
     // The first program stays.
-    let _ = PROGRAM.set(program);
+    let _ = PROGRAM.set(program.into());
 }
 
 /// The program of [`compile_with`].
-pub(crate) fn default_program() -> Option<PathBuf> {
+pub(crate) fn default_program() -> Option<CompilerProgram> {
     PROGRAM.get().cloned()
 }
 
 /// Compiles components within limits.
 pub(crate) struct Compiler {
     /// The program that compiles; `None` for this process.
-    pub(crate) program: Option<PathBuf>,
+    pub(crate) program: Option<CompilerProgram>,
     pub(crate) limits: LoadLimits,
 }
 
