@@ -17,7 +17,7 @@ use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, RewardModel, Sand
 use gavel_runs::Spent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 /// A plugin with its weight.
 #[derive(Debug, Clone)]
@@ -304,6 +304,11 @@ impl Pending {
     /// Whether the outcome is there.
     pub fn is_done(&self) -> bool {
         self.outcome.is_finished()
+    }
+
+    /// Ends the scoring early: a call that runs ends at its next interrupt.
+    pub fn abort_handle(&self) -> AbortHandle {
+        self.outcome.abort_handle()
     }
 
     /// The judges that it waits for.
