@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "gavel-data",
     "gavel-runs",
     "gavel-endpoint",
@@ -27,6 +27,7 @@ const ORDER: [&str; 18] = [
     "gavel-pipeline",
     "gavel-project",
     "gavel-harness",
+    "gavel-rl",
     "gavel",
 ];
 

@@ -1,0 +1,75 @@
+"""A reward as a scorer uses it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_STANDARD = Path(__file__).parent / "plugins"
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A component, and how a :class:`Scorer` uses it. Its fields are the keys of ``[[reward]]`` of a configuration.
+
+    Args:
+        path: The component: a ``.wasm`` file, the folder of a built plugin, or the name of a standard reward, such as
+            ``exact-answer``.
+        weight: The factor of its score in the reward. With 0, the score is only recorded.
+        name: Its name in outcomes; by default the name of the file.
+        params: The parameters of the component's initialisation.
+        limits: The limits of its calls, where they differ from the scorer's: ``{"timeout": "30s", "memory": "1GiB"}``.
+        grant: What it may reach beyond its row, where it differs from the scorer's: ``{"chat": ["judge"]}``.
+        only_if: A condition on another reward's score, such as ``"format > 0"``. Where it does not hold, this reward
+            is not called and adds 0.
+        data_sources: The data sources of the rows that it scores; all by default. ``*`` stands for any characters.
+        after: The rewards whose verdicts a judger sees.
+        reuse: How many calls an instance answers. Only for a component that declares itself pure.
+    """
+
+    path: str | os.PathLike[str]
+    weight: float = 1.0
+    name: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    grant: Mapping[str, Any] | None = None
+    only_if: str | None = None
+    data_sources: Sequence[str] = ()
+    after: Sequence[str] = ()
+    reuse: int | None = None
+
+    def _table(self, grants: Mapping[str, Any]) -> dict[str, Any]:
+        """The reward as the extension module reads it, with these grants if it has none of its own."""
+        path = _component(os.fspath(self.path))
+        for name in ("data_sources", "after"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"`{name}` of the reward {path} is a str, not a list of str")
+        return {
+            "path": path,
+            "weight": self.weight,
+            "name": self.name,
+            "params": dict(self.params),
+            "limits": dict(self.limits),
+            "grant": dict(grants if self.grant is None else self.grant),
+            "only_if": self.only_if,
+            "data_sources": list(self.data_sources),
+            "after": list(self.after),
+            "reuse": self.reuse,
+        }
+
+
+def _component(path: str) -> str:
+    """The absolute path of a component, which stays right in a process with another folder."""
+    if os.sep in path or path.endswith(".wasm") or os.path.exists(path):
+        return os.path.abspath(path)
+    standard = {plugin.stem: plugin for plugin in _STANDARD.glob("*.wasm")}
+    if path not in standard:
+        known = ", ".join(sorted(standard))
+        raise ValueError(
+            f"there is no standard reward `{path}`, and no folder of this name\n"
+            f"hint: name a component (NAME.wasm), a plugin's folder, or one of: {known}"
+        )
+    return str(standard[path])
