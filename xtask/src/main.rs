@@ -24,6 +24,7 @@ mod suite;
 mod summary;
 mod test_programs;
 mod ui;
+mod wheel;
 
 use failure::{Failure, Result};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,7 @@ Commands:
                     other in a circle
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
                     and check that the archive runs in another folder
+  wheel             build the Python package for other trainers to target/wheels/*.whl
   help              print this text
 
 Every command can be interrupted and repeated. What is already installed is skipped.
@@ -85,6 +87,7 @@ enum Task {
     Rebuild,
     Structure,
     Dist,
+    Wheel,
     Help,
 }
 
@@ -132,9 +135,10 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["rebuild"] => Ok(Task::Rebuild),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
+        ["wheel"] => Ok(Task::Wheel),
         [
             "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "learning-judges" | "test"
-            | "rebuild" | "structure" | "dist",
+            | "rebuild" | "structure" | "dist" | "wheel",
             rest @ ..,
         ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -159,6 +163,7 @@ fn run(task: Task) -> Result<()> {
         Task::Rebuild => rebuild::check(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),
+        Task::Wheel => wheel::run(&root),
         Task::Help => {
             print!("{HELP}");
             Ok(())

@@ -35,17 +35,25 @@ pub fn environment() -> Result<PathBuf> {
     })
 }
 
+const ZIG: Tool = Tool { packages: &["ziglang==0.17.1"], purpose: "which compiles C and links wheels", folder: None };
+
+/// The packages from PyPI that wheels are made with.
+const WHEEL_TOOLS: [Tool; 2] = [
+    ZIG,
+    Tool { packages: &["auditwheel==6.8.2", "wheel==0.48.0"], purpose: "which pack and check wheels", folder: None },
+];
+
 /// The other packages from PyPI that the tests use.
-const TEST_TOOLS: [TestTool; 4] = [
-    TestTool { packages: &["ziglang==0.17.1"], purpose: "which the tests compile C with", folder: None },
-    TestTool { packages: &["openai==3.54.0"], purpose: "which the tests ask `gavel serve` with", folder: None },
-    TestTool {
+const TEST_TOOLS: [Tool; 4] = [
+    ZIG,
+    Tool { packages: &["openai==3.54.0"], purpose: "which the tests ask `gavel serve` with", folder: None },
+    Tool {
         packages: &["mcp-server-time==2026.10.19", "mcp==2.3.0"],
         purpose: "which the tests call as a tool",
         folder: None,
     },
     // The last that speaks no revision of MCP after 2025-11-25.
-    TestTool {
+    Tool {
         packages: &["mcp-server-time==2026.10.10", "mcp==1.30.0"],
         purpose: "which the tests call as a tool",
         folder: Some("mcp-1.30.0"),
@@ -53,7 +61,7 @@ const TEST_TOOLS: [TestTool; 4] = [
 ];
 
 /// Packages that are installed together.
-struct TestTool {
+struct Tool {
     packages: &'static [&'static str],
     purpose: &'static str,
     /// A folder of their own in the environment, for releases that do not go with the others.
@@ -63,8 +71,18 @@ struct TestTool {
 /// Provides the tools that a user would install for plugins in Python and C and
 /// to talk to a server. Returns the folder of their programs.
 pub fn test_tools() -> Result<PathBuf> {
+    install_tools(&TEST_TOOLS)
+}
+
+/// Provides the tools that wheels are made with. Returns the folder of their
+/// programs.
+pub fn wheel_tools() -> Result<PathBuf> {
+    install_tools(&WHEEL_TOOLS)
+}
+
+fn install_tools(tools: &[Tool]) -> Result<PathBuf> {
     let environment = environment()?;
-    for TestTool { packages, purpose, folder } in TEST_TOOLS {
+    for Tool { packages, purpose, folder } in tools {
         let all = packages.join(" ");
         ui::step(&all.replace("==", " "), || {
             let whole = environment.join(&all);

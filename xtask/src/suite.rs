@@ -5,7 +5,7 @@ use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::test_programs::{Program, Report};
 use crate::ui::Seconds;
-use crate::{guests, python, setup, structure, test_programs, ui};
+use crate::{guests, python, setup, structure, test_programs, ui, wheel};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -49,6 +49,7 @@ pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
         let arguments = ["-m", "unittest", "discover", "-s", "tests"];
         Call::new("python3", arguments).within(&root.join("sdk/python")).show("tests of the Python SDK failed")
     };
+    let trainers = || wheel::test(root);
     let js = || {
         let tested = Call::new("node", ["--test", "test/"]).within(&root.join("sdk/js"));
         tested.show("tests of the JavaScript SDK failed").map_err(|failure| failure.hint("install Node.js 20 or newer"))
@@ -64,6 +65,7 @@ pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
         part("host", selected.is_none_or(|selected| !selected.suites.is_empty()), &host),
         part("plugins' own logic", selected.is_none_or(|selected| selected.plugins), &plugins),
         part("Python SDK", selected.is_none(), &python),
+        part("Python package for trainers", selected.is_none_or(Selected::has_trainers), &trainers),
         part("JavaScript SDK", selected.is_none(), &js),
         part("every test guest is used", true, &all_used),
     ];

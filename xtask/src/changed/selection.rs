@@ -33,6 +33,11 @@ pub enum Suites {
 }
 
 impl Selected {
+    /// Whether the tests of the Python package for trainers are selected.
+    pub fn has_trainers(&self) -> bool {
+        self.suites.contains_key(Path::new("sdk/trainer-python"))
+    }
+
     /// Whether a test program of the repository at `root` is selected.
     pub fn has(&self, root: &Path, program: &Program) -> bool {
         let folder = program.folder.strip_prefix(root).unwrap_or(&program.folder);

@@ -1,0 +1,156 @@
+//! `cargo xtask wheel`: the Python package `gavel-rl`, for trainers in Python.
+//!
+//! The archive of the extension module comes from the build of the workspace, since maturin would compile wasmtime a
+//! second time. zig links it for an older glibc than this machine's, and auditwheel checks the result.
+
+mod interpreters;
+mod metadata;
+
+use crate::command::Call;
+use crate::failure::{Failure, Result};
+use crate::setup::cannot;
+use crate::{cache, guests, python, setup, ui};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of the package, from the root.
+const PACKAGE: &str = "sdk/trainer-python";
+/// The folder of wheels, from the root.
+const WHEELS: &str = "target/wheels";
+/// The oldest glibc that the extension module runs with.
+const GLIBC: (u32, u32) = (2, 28);
+/// The oldest Python, whose stable ABI it has.
+const PYTHON: &str = "cp310";
+/// The largest component that a wheel brings: plugins in Rust are smaller, and plugins in Python larger.
+const MOST_BYTES: u64 = 4_000_000;
+
+/// Builds the wheel to `target/wheels/` and checks it.
+pub fn run(root: &Path) -> Result<()> {
+    let libtorch = setup::all(root)?;
+    guests::build_shipped(root)?;
+    build(root, &libtorch).map(drop)
+}
+
+/// Builds the wheel from components that are built, and returns its path.
+fn build(root: &Path, libtorch: &Path) -> Result<PathBuf> {
+    let tools = python::wheel_tools()?;
+    let archive = compile(root, libtorch)?;
+    let platform = format!("manylinux_{}_{}_{}", GLIBC.0, GLIBC.1, std::env::consts::ARCH);
+    ui::step("wheel", || {
+        let about = metadata::read(&root.join(PACKAGE))?;
+        let folder = root.join(WHEELS).join("unpacked");
+        cache::remove(&folder)?;
+        let package = folder.join("gavel_rl");
+        copy_modules(&root.join(PACKAGE).join("python/gavel_rl"), &package)?;
+        link(root, &tools, &archive, &package.join("_native.abi3.so"))?;
+        let plugins = components(root, &package.join("plugins"))?;
+        let tag = format!("{PYTHON}-abi3-{platform}");
+        metadata::write(root, &about, &tag, &folder)?;
+        let packed = ["-m", "wheel", "pack", "--dest-dir"].map(Path::new).into_iter();
+        let wheels = root.join(WHEELS);
+        Call::new(tools.join("python3"), packed.chain([&*wheels, &*folder]))
+            // The same files give the same wheel.
+            .env("SOURCE_DATE_EPOCH", "315532800")
+            .read("cannot pack the wheel")?;
+        let wheel = wheels.join(format!("gavel_rl-{}-{tag}.whl", about.version));
+        audit(&tools, &wheel, &platform)?;
+        let size = fs::metadata(&wheel).map_err(|error| cannot("read", &wheel, &error))?.len();
+        let shown = wheel.strip_prefix(root).unwrap_or(&wheel).display().to_string();
+        Ok((wheel, format!("{shown}, {} MB, with {plugins} plugins", size / 1_000_000)))
+    })
+}
+
+/// Compiles the archive of the extension module, as the build of the whole workspace does.
+fn compile(root: &Path, libtorch: &Path) -> Result<PathBuf> {
+    ui::loud_step("extension module", "building", || {
+        Call::cargo(["build", "--release", "--workspace", "--lib"])
+            .within(root)
+            .env("LIBTORCH", libtorch)
+            .show("cannot build the extension module")
+            .map_err(|failure| failure.hint("see the compiler's message above"))?;
+        Ok((root.join("target/release/libgavel_rl.a"), "target/release/libgavel_rl.a".into()))
+    })
+}
+
+/// Links the extension module from its archive.
+fn link(root: &Path, tools: &Path, archive: &Path, module: &Path) -> Result<()> {
+    let target = format!("{}-linux-gnu.{}.{}", std::env::consts::ARCH, GLIBC.0, GLIBC.1);
+    let exports = format!("-Wl,--version-script={}", root.join(PACKAGE).join("exports.map").display());
+    // Names of functions stay, for the backtrace of a panic.
+    let symbols = ["-Wl,-u,PyInit__native", &exports, "-Wl,--gc-sections", "-Wl,--strip-debug"];
+    // zig would take its own unwinder, which does not know the frames of wasmtime.
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let unwinder = Call::new(compiler, ["-print-file-name=libgcc_s.so.1"]).read("cannot find libgcc_s")?;
+    let (archive, module) = (archive.display().to_string(), module.display().to_string());
+    let call = ["-m", "ziglang", "cc", "-target", &target, "-shared", "-o", &module].into_iter();
+    let libraries = [&*archive, &*unwinder, "-lpthread", "-ldl", "-lm", "-lc"];
+    Call::new(tools.join("python3"), call.chain(symbols).chain(libraries))
+        .read("cannot link the extension module")
+        .map(drop)
+}
+
+/// Copies the modules in Python.
+fn copy_modules(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).map_err(|error| cannot("make", to, &error))?;
+    let entries = fs::read_dir(from).map_err(|error| cannot("read", from, &error))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
+            fs::copy(&path, to.join(name)).map_err(|error| cannot("copy", &path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies the standard plugins that are small, and returns their number.
+fn components(root: &Path, folder: &Path) -> Result<usize> {
+    fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+    let built = root.join("target/plugins");
+    let mut copied = 0;
+    for name in guests::names(&root.join("plugins"))? {
+        let component = built.join(format!("{name}.wasm"));
+        let size = fs::metadata(&component).map_err(|error| cannot("read", &component, &error))?.len();
+        if size <= MOST_BYTES {
+            let place = folder.join(format!("{name}.wasm"));
+            fs::copy(&component, place).map_err(|error| cannot("copy", &component, &error))?;
+            copied += 1;
+        }
+    }
+    Ok(copied)
+}
+
+/// Checks that the wheel runs with the glibc that its name promises.
+fn audit(tools: &Path, wheel: &Path, platform: &str) -> Result<()> {
+    let arguments = ["-m", "auditwheel", "show"].map(Path::new).into_iter().chain([wheel]);
+    let about = Call::new(tools.join("python3"), arguments).read("cannot check the wheel")?;
+    let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.contains(&format!("platform tag: \"{platform}\"")) {
+        true => Ok(()),
+        false => Err(Failure::new(format!("the wheel is not for {platform}")).why(about)),
+    }
+}
+
+/// Builds the wheel and runs its tests in a clean environment of the oldest and the newest Python of this machine.
+pub fn test(root: &Path) -> Result<()> {
+    let libtorch = setup::all(root)?;
+    let wheel = build(root, &libtorch)?;
+    let tools = python::wheel_tools()?;
+    for (version, python) in interpreters::oldest_and_newest()? {
+        let environment = root.join(WHEELS).join(format!("python-{version}"));
+        ui::step(&format!("environment of Python {version}"), || {
+            cache::remove(&environment)?;
+            Call::new(&python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
+                .read("cannot make a virtual environment")?;
+            let here = environment.join("bin/python3");
+            let pip = [Path::new("-m"), Path::new("pip"), Path::new("--python"), &here];
+            let install = ["install", "--no-index", "--quiet"].map(Path::new);
+            Call::new(tools.join("python3"), pip.into_iter().chain(install).chain([&*wheel]))
+                .read("cannot install the wheel")?;
+            Ok(((), "the wheel is installed".into()))
+        })?;
+        let arguments = ["-m", "unittest", "discover", "-s", "tests"];
+        Call::new(environment.join("bin/python3"), arguments)
+            .within(&root.join(PACKAGE))
+            .show(&format!("tests of the wheel failed with Python {version}"))?;
+    }
+    Ok(())
+}
