@@ -1,8 +1,8 @@
 //! The verdicts of other rewards on a sample, as written in a golden case.
 
-use gavel_data::{Columns, Metric, PriorVerdict, PriorVerdicts, Score};
+use gavel_data::{Metric, PriorVerdict, PriorVerdicts, Score};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A verdict as it is written.
@@ -22,7 +22,7 @@ struct WrittenScore {
     #[serde(default)]
     metrics: BTreeMap<String, f64>,
     note: Option<String>,
-    payload: Option<Box<Columns>>,
+    payload: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +43,7 @@ impl From<Written> for PriorVerdict {
         match written {
             Written::Value(value) => value.into(),
             Written::Score(WrittenScore { score: value, metrics, note, payload }) => {
+                let payload = payload.map(|fields| Box::new(fields.into()));
                 let metrics = metrics.into_iter().map(|(name, value)| Metric { name, value }).collect();
                 Self::Scored(Score { value, metrics, credit: Vec::new(), note, payload })
             }
@@ -78,10 +79,10 @@ mod tests {
     #[test]
     fn a_verdict_is_a_number_an_object_or_a_word() {
         let metrics = vec![Metric { name: "m".into(), value: 2.0 }];
-        let payload = serde_json::from_str(r#"{"p": [1.50]}"#).unwrap();
+        let payload = serde_json::from_str(r#"{"p": [1.5]}"#).unwrap();
         let score = Score { value: 1.0, metrics, credit: Vec::new(), note: Some("n".into()), payload };
         let read = verdicts(json!({
-            "a": 0.5, "b": {"score": 1, "metrics": {"m": 2}, "note": "n", "payload": {"p": [1.50]}}, "c": {"abstained": "x"},
+            "a": 0.5, "b": {"score": 1, "metrics": {"m": 2}, "note": "n", "payload": {"p": [1.5]}}, "c": {"abstained": "x"},
             "d": "not-called", "e": "no-verdict",
         }));
         let expected = [
