@@ -172,7 +172,7 @@ fn inspect_prints_what_a_script_can_read() {
     let output = gavel(folder.path(), &["plugin", "inspect", "--json", plugin.to_str().unwrap()]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(found["contract"], "0.1.0");
+    assert_eq!(found["contract"], "0.2.0");
     assert_eq!(found["info"]["name"], "exact-answer");
     let standings = found["imports"].as_array().unwrap().iter().map(|import| import["standing"].as_str().unwrap());
     assert!(

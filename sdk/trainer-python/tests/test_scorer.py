@@ -14,7 +14,7 @@ class Rows(unittest.TestCase):
         self.assertEqual((call.score, call.metrics, call.note, call.reason), (1.0, {"answered": 1.0}, "4", None))
         hashes = (call.component_hash, call.params_hash, call.input_hash)
         self.assertEqual([len(text or "") for text in hashes], [64, 64, 64])
-        self.assertEqual((call.contract, call.fuel, call.budget), ("gavel:plugin@0.1.0", None, None))
+        self.assertEqual((call.contract, call.fuel, call.budget), ("gavel:plugin@0.2.0", None, None))
         self.assertGreater(call.peak_memory, 0)
         self.assertLessEqual(call.cpu, call.elapsed)
         self.assertEqual(repr(outcome), 'Outcome(kind="scored", reward=1.0)')
