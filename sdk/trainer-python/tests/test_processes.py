@@ -103,7 +103,9 @@ class Processes(unittest.TestCase):
 
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a script in a process of its own, which must end by itself."""
-    script = "import asyncio, os, signal, sys, threading, time\n" + script
+    # A process that a shell starts in the background ignores Ctrl-C, and so would this one.
+    interruptible = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script = "import asyncio, os, signal, sys, threading, time\n" + interruptible + script
     folder = os.path.dirname(os.path.abspath(__file__))
     variables = {**os.environ, "PYTHONPATH": folder, **environment}
     return subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, timeout=120)
