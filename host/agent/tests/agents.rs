@@ -17,7 +17,7 @@ use std::time::Duration;
 fn agent(path: PathBuf, params: Value) -> PluginSpec {
     let limits = Limits {
         deadline: Duration::from_secs(60),
-        cpu: Duration::from_millis(500),
+        cpu: Duration::from_secs(2),
         memory: 16 << 20,
         ..Limits::default()
     };

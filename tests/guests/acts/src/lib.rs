@@ -160,7 +160,7 @@ fn act(task: &Task, settings: &Value) -> Result<String, Failure> {
             Ok(conversation.generate(&Options::default())?.text())
         }
         "long" => {
-            let conversation = Conversation::begin(vec![Message::user("x".repeat(1_000_000))])?;
+            let conversation = Conversation::begin(vec![Message::user("x".repeat(200_000))])?;
             Ok(conversation.generate(&Options::default())?.text())
         }
         "loop" => {
