@@ -28,7 +28,7 @@ pub use edited::{Edited, edited};
 pub use error::Error;
 pub use inputs::Inputs;
 pub use language::Language;
-pub use manifest::{Export, Import, MANIFEST, Manifest, Project};
+pub use manifest::{Export, Import, MANIFEST, Manifest, Project, named_component};
 pub use rust_flags::path_flags;
 pub use scaffold::{Created, Kind, New, Template, create};
 pub use stamp::{Reason, Stamp};

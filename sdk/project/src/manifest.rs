@@ -171,6 +171,20 @@ impl Project {
     }
 }
 
+/// The component that a path names, which is the path itself or the built component of a plugin's folder; and the name of
+/// the plugin, if the path has one.
+///
+/// # Errors
+/// The folder's manifest is wrong, or the plugin is not built.
+pub fn named_component(path: &Path) -> Result<(Option<String>, PathBuf), Error> {
+    if !path.join(MANIFEST).is_file() {
+        return Ok((path.file_stem().map(|stem| stem.to_string_lossy().into_owned()), path.to_owned()));
+    }
+    let project = Project::open(path)?;
+    let component = project.built()?;
+    Ok((Some(project.manifest.name), component))
+}
+
 struct Wrong {
     what: String,
     hint_text: String,

@@ -2,7 +2,7 @@
 
 use gavel_endpoint::LimiterTable;
 use gavel_plugin::{Grants, LimitsTable, PluginSpec, SandboxConfig};
-use gavel_project::{MANIFEST, Project};
+use gavel_project::named_component;
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::{Condition, ExecTable, ScorerConfig, SourcePattern, WeightedPlugin, When};
 use serde::Deserialize;
@@ -104,14 +104,7 @@ impl ScorerTable {
 impl RewardTable {
     /// The plugin, with these limits where it has none of its own. A plugin's folder stands for its built component.
     fn plugin(self, limits: &LimitsTable) -> Result<WeightedPlugin, String> {
-        let (own_name, path) = match self.path.join(MANIFEST).is_file() {
-            true => {
-                let project = Project::open(&self.path).map_err(|error| error.to_string())?;
-                let component = project.built().map_err(|error| error.to_string())?;
-                (Some(project.manifest.name), component)
-            }
-            false => (self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()), self.path),
-        };
+        let (own_name, path) = named_component(&self.path).map_err(|error| error.to_string())?;
         let Some(name) = self.name.or(own_name) else {
             return Err(format!("the reward {} has no file name\nhint: set its `name`", path.display()));
         };
