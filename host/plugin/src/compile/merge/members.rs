@@ -9,6 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use wasmparser::{DataKind, ElementKind, Parser, Payload, TypeRef};
 
+/// The number of the merged module's imports is a multiple of this one. What code reads of its own instance lies after
+/// the imports, so that a function of an interpreter has the same code in all components, and is compiled once, only if
+/// they have equally many. A Python component has some 45.
+const IMPORTS: usize = 128;
+
 /// The merged module.
 pub(super) struct Merged<'a> {
     pub(super) wasm: Vec<u8>,
@@ -229,9 +234,12 @@ impl<'a> Members<'_, 'a> {
     }
 
     fn encode(self, used: &BTreeSet<(usize, &'a str)>) -> Result<Merged<'a>, NotMerged> {
-        let indices = Indices::new(&self.members, self.imports.len() as u32);
+        // Nothing uses the imports that are repeated.
+        let count = self.imports.len().next_multiple_of(IMPORTS);
+        let imports: Vec<_> = self.imports.iter().cycle().take(count).collect();
+        let indices = Indices::new(&self.members, count as u32);
         let mut sections = Sections::default();
-        for import in &self.imports {
+        for import in &imports {
             sections.add_import(indices.ty(import.member, import.ty)?);
         }
         let mut constants = HashMap::new();
@@ -245,7 +253,7 @@ impl<'a> Members<'_, 'a> {
             sections.add_export(&new, kind, indices.index(kind, definer));
             exports.insert((*instance, *name), new);
         }
-        let imports = self.imports.iter().map(|import| import.function).collect();
+        let imports = imports.iter().map(|import| import.function).collect();
         Ok(Merged { wasm: sections.finish(), imports, exports })
     }
 }

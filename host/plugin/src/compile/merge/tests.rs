@@ -80,6 +80,9 @@ fn results(component: &[u8], calls: &[(u32, u32)]) -> Vec<Result<u32, String>> {
     let mut linker = Linker::new(&engine);
     let add = |_: wasmtime::StoreContextMut<'_, ()>, (text,): (String,)| Ok((text.len() as u32 + 100,));
     linker.root().func_wrap("add", add).unwrap();
+    for name in ["more", "most"] {
+        linker.root().func_wrap(name, |_: wasmtime::StoreContextMut<'_, ()>, ()| Ok((0u32,))).unwrap();
+    }
     let mut store = Store::new(&engine, ());
     let instance = linker.instantiate(&mut store, &component).unwrap();
     let call = instance.get_typed_func::<(u32, u32), (u32,)>(&mut store, "call").unwrap();
@@ -120,6 +123,41 @@ fn a_merged_component_gives_the_same_results() {
     let empty = results(&merged, &[(3, 1)]);
     assert!(empty[0].as_ref().unwrap_err().contains("uninitialized element"), "{empty:?}");
     assert_eq!(empty, results(&component, &[(3, 1)]));
+}
+
+#[test]
+fn components_of_a_language_have_equally_many_imports() {
+    let importing = |names: &[&str]| {
+        let each = |form: &str| names.iter().map(|name| form.replace("NAME", name)).collect::<String>();
+        let lowered = each("(core func $NAME (canon lower (func $NAME)))");
+        let passed = each(r#"(export "NAME" (func $NAME))"#);
+        let text = SHARED
+            .replacen("(import", &(each(r#"(import "NAME" (func $NAME (result u32)))"#) + "(import"), 1)
+            .replacen("(core instance $env", &format!("{lowered}(core instance $env{passed}"), 1)
+            .replacen(
+                r#"(import "env""#,
+                &(each(r#"(import "env" "NAME" (func $NAME (result i32)))"#) + r#"(import "env""#),
+                1,
+            )
+            .replacen("(call $add", &(each("(drop (call $NAME))") + "(call $add"), 1);
+        let component = parse(&text);
+        let found = results(&merge(&component).unwrap(), &[(0, 1), (1, 4), (2, 3)]);
+        assert_eq!(found, results(&component, &[(0, 1), (1, 4), (2, 3)]));
+        imports(&merge(&component).unwrap())
+    };
+    // The module that fills the table, and the merged one.
+    assert_eq!(importing(&["more"]), [2, 128]);
+    assert_eq!(importing(&["more", "most"]), [2, 128]);
+}
+
+/// How many functions and tables each module of a component imports.
+fn imports(component: &[u8]) -> Vec<u32> {
+    let payloads = wasmparser::Parser::new(0).parse_all(component).map(Result::unwrap);
+    let sections = payloads.filter_map(|payload| match payload {
+        wasmparser::Payload::ImportSection(section) => Some(section.into_imports().count() as u32),
+        _ => None,
+    });
+    sections.collect()
 }
 
 #[test]
