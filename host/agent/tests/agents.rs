@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn agent(path: PathBuf, params: Value) -> PluginSpec {
+    // Only acts that are meant to use them up do, however busy the machine is.
     let limits = Limits {
-        deadline: Duration::from_secs(60),
-        cpu: Duration::from_secs(2),
+        deadline: Duration::from_secs(300),
+        cpu: Duration::from_secs(60),
         memory: 16 << 20,
         ..Limits::default()
     };
@@ -287,6 +288,9 @@ fn an_agent_that_misbehaves_costs_its_own_sample() {
         if name == "sleep" {
             path.grants.clock = gavel_plugin::ClockGrant::Real;
             path.limits.deadline = Duration::from_secs(2);
+        }
+        if name == "loop" {
+            path.limits.cpu = Duration::from_secs(1);
         }
         let policy = Arc::new(Scripted::new(text("qwen2_5"), turns));
         let row = json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": name}}});
