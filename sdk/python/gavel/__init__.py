@@ -17,9 +17,9 @@ from . import chat, policy
 from .answers import after_last, last_boxed, last_number, last_tag
 from .exports import agent, judger, reward, taskset
 from .reference import Reference
-from .sample import FinishReason, Media, Message, Role, Sample, ToolCall, Trajectory
-from .task import Task
-from .tools import schema, tool
+from .sample import CallEnding, EndedCall, FinishReason, Function, Media, Message, Role, Sample, ToolCall, Trajectory
+from .task import Answer, Task
+from .tools import final_state, schema, tool
 from .verdict import (
     Abstained,
     Credit,
@@ -35,8 +35,12 @@ from .verdict import (
 
 __all__ = [
     "Abstained",
+    "Answer",
+    "CallEnding",
     "Credit",
+    "EndedCall",
     "FinishReason",
+    "Function",
     "InvalidInput",
     "Media",
     "Message",
@@ -56,6 +60,7 @@ __all__ = [
     "after_last",
     "agent",
     "chat",
+    "final_state",
     "judger",
     "last_boxed",
     "last_number",

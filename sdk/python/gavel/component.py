@@ -22,13 +22,17 @@ from typing import Any, TypeVar
 from componentize_py_types import Err
 from gavel_world.exports import lifecycle
 
+with contextlib.suppress(ImportError):
+    # Only an agent has it.
+    from gavel_world.exports import agent
+
 from . import chat, params
 from .contract import types
 from .exports import Export, exported
 from .late import import_late, packages
 from .reference import Reference
 from .sample import Sample
-from .task import Task
+from .task import Answer, Task
 from .verdict import Abstained, InvalidInput, Score, Unavailable, as_verdict
 
 T = TypeVar("T")
@@ -270,14 +274,17 @@ class Taskset:
 
 
 class Agent:
-    def run(self, task: Any) -> str:
-        def run() -> str:
+    def run(self, task: Any) -> Any:
+        def run() -> Any:
             answer = _call("agent", task=Task._from_host(task))
             if answer is None:
                 raise TypeError(_no_return(exported["agent"].function, "the response"))
-            if not isinstance(answer, str):
-                raise TypeError(f"an agent returns its response as a str, not {answer!r:.80}")
-            return answer
+            if isinstance(answer, str):
+                answer = Answer(answer)
+            if not isinstance(answer, Answer) or not isinstance(answer.response, str):
+                raise TypeError(f"an agent returns its response as a str or an Answer, not {answer!r:.80}")
+            extra = None if answer.extra is None else as_json("extra", answer.extra)
+            return agent.Answer(answer.response, extra)
 
         return guarded(run)
 
@@ -355,4 +362,13 @@ def _verdict(verdict: Score | Abstained) -> Any:
         return types.Verdict_Abstained(verdict.reason)
     metrics = [types.Metric(name, value) for name, value in verdict.metrics.items()]
     credit = [types.Credit(part.trajectory, part.message, part.start, part.end, part.value) for part in verdict.credit]
-    return types.Verdict_Scored(types.Score(verdict.value, metrics, credit, verdict.note))
+    payload = None if verdict.payload is None else as_json("payload", verdict.payload)
+    return types.Verdict_Scored(types.Score(verdict.value, metrics, credit, verdict.note, payload))
+
+
+def as_json(what: str, value: Any) -> str:
+    """The JSON of a value that is recorded; the error names it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the `{what}` is not JSON: {error}") from None

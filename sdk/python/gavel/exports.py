@@ -129,7 +129,7 @@ def agent(
     conversations with the policy (`gavel.policy`).
 
     The function takes any of `task` and `params`, and returns the response that
-    rewards read.
+    rewards read, or an `Answer` with an object beside it.
     """
     return _decorator("agent", ("task", "params"), function, pure, None, version)
 

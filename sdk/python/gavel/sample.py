@@ -11,12 +11,37 @@ from typing import Any, Literal, Union, cast
 from .spans import Span, response_spans
 from .verdict import Abstained, Credit, InvalidInput, NotCalled, NoVerdict, PriorVerdict, Score, Verdict, as_verdict
 
-__all__ = ["FinishReason", "Media", "Message", "Role", "Sample", "ToolCall", "Trajectory"]
+__all__ = ["CallEnding", "EndedCall", "FinishReason", "Function", "Media", "Message", "Role", "Sample", "ToolCall", "Trajectory"]
 
 Role = Literal["system", "user", "assistant", "tool"]
 
 FinishReason = Literal["stop", "length", "max-turns", "timeout", "error"]
 """Why a trajectory ended."""
+
+
+CallEnding = Literal["answered", "called-wrongly", "out-of-budget", "unavailable", "failed"]
+"""How a call of a tool ended."""
+
+
+@dataclass(frozen=True)
+class EndedCall:
+    """A call of a tool."""
+
+    turn: int
+    """The turn of the sample in which the policy made the call, from 0."""
+    function: str | None
+    """`None` if the call cannot be parsed, or there is no such function."""
+    ending: CallEnding
+
+
+@dataclass
+class Function:
+    """A function that the policy could call."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """The JSON Schema of its arguments, which are an object."""
 
 
 class Media:
@@ -142,6 +167,11 @@ def _messages(messages: str | Sequence[Message | Mapping[str, Any]], role: Role)
     return [Message.of(message) for message in messages]
 
 
+def _dashed(case: Any) -> Any:
+    """A case of an enum of the contract, as the contract spells it."""
+    return case.name.lower().replace("_", "-")
+
+
 # In the two classes below, a value is read from the host when it is first used.
 # A constructor, used in tests, puts the values where the cache would.
 
@@ -157,6 +187,11 @@ class Trajectory:
         prompt_tokens: int | None = None,
         response_tokens: int | None = None,
         policy_version: int | None = None,
+        speaker: str = "",
+        opening: str | Sequence[Message | Mapping[str, Any]] = "",
+        functions: Sequence[Function] = (),
+        calls: Sequence[EndedCall] = (),
+        states: Mapping[str, Any] | None = None,
     ) -> None:
         self.messages = _messages(messages, "assistant")
         roles = [message.role for message in self.messages]
@@ -168,14 +203,21 @@ class Trajectory:
         self.prompt_tokens = prompt_tokens
         self.response_tokens = response_tokens
         self.policy_version = policy_version
+        self.speaker = speaker
+        self.opening = _messages(opening, "user")
+        self.functions = list(functions)
+        self.calls = list(calls)
+        self._states = dict(states or {})
 
     @classmethod
     def _from_host(cls, handle: Any) -> Trajectory:
         trajectory = cls.__new__(cls)
         trajectory._handle = handle
+        trajectory._states = {}
         return trajectory
 
-    _handle: Any
+    _handle: Any = None
+    _states: dict[str, Any]
 
     @cached_property
     def messages(self) -> list[Message]:
@@ -190,7 +232,7 @@ class Trajectory:
     @cached_property
     def finish_reason(self) -> FinishReason:
         """Why it ended."""
-        return cast(FinishReason, self._handle.finish_reason().name.lower().replace("_", "-"))
+        return cast(FinishReason, _dashed(self._handle.finish_reason()))
 
     @cached_property
     def turns(self) -> int:
@@ -217,6 +259,47 @@ class Trajectory:
         """The version of the policy that wrote the first token."""
         return cast("int | None", self._handle.policy_version())
 
+    @cached_property
+    def speaker(self) -> str:
+        """The speaker that the policy played, if the agent names several; empty otherwise."""
+        return cast(str, self._handle.speaker())
+
+    @cached_property
+    def opening(self) -> list[Message]:
+        """The messages that the conversation began with: the task's prompt, or
+        the messages that an agent opened it with."""
+        return [Message._from_host(message) for message in self._handle.opening()]
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """The functions that the policy could call."""
+        return [Function(it.name, it.description, json.loads(it.parameters)) for it in self._handle.functions()]
+
+    @cached_property
+    def calls(self) -> list[EndedCall]:
+        """The calls of tools, in the order in which the policy made them."""
+        return [EndedCall(it.turn, it.function, _dashed(it.ending)) for it in self._handle.calls()]
+
+    def turn_finish_reason(self, index: int) -> FinishReason | None:
+        """Why the policy's turn in the message at `index` ended: `stop` or
+        `length`; `None` if the policy did not write that message, and in a test."""
+        reason = None if self._handle is None else self._handle.turn_finish_reason(index)
+        return None if reason is None else _dashed(reason)
+
+    def message_tokens(self, index: int) -> int | None:
+        """The number of tokens that the policy wrote in the message at `index`;
+        `None` if the policy did not write that message, and in a test."""
+        return None if self._handle is None else cast("int | None", self._handle.message_tokens(index))
+
+    def state(self, name: str) -> Any:
+        """The state in which the tool `name` of the run ended, as its
+        `@final_state` reported it; `None` if it reported none, or the policy did
+        not call the tool."""
+        if name not in self._states and self._handle is not None:
+            state = self._handle.state(name)
+            self._states[name] = None if state is None else json.loads(state)
+        return self._states.get(name)
+
 
 class Sample:
     """One attempt at a task.
@@ -233,6 +316,7 @@ class Sample:
         prompt: str | Sequence[Message | Mapping[str, Any]] = "",
         trajectories: Sequence[Trajectory] | None = None,
         answer: str | None = None,
+        extra: dict[str, Any] | None = None,
         task_id: str = "0",
         data_source: str | None = None,
         group_index: int = 0,
@@ -245,6 +329,7 @@ class Sample:
         self.trajectories = [Trajectory(response)] if trajectories is None else list(trajectories)
         first = self.trajectories[0].response if self.trajectories else ""
         self.response = first if answer is None else answer
+        self.extra = extra
         self._verdicts = {name: _prior(said) for name, said in (verdicts or {}).items()}
 
     @classmethod
@@ -288,6 +373,12 @@ class Sample:
         """The response: the agent's answer, or else that of the first trajectory."""
         return cast(str, self._handle.response())
 
+    @cached_property
+    def extra(self) -> dict[str, Any] | None:
+        """The object that the agent returned beside its answer; `None` if there is none."""
+        extra = self._handle.extra()
+        return None if extra is None else cast("dict[str, Any]", json.loads(extra))
+
     @property
     def messages(self) -> list[Message]:
         """The messages of the first trajectory."""
@@ -330,7 +421,8 @@ def _prior_from_host(verdict: Any) -> PriorVerdict | None:
         score = verdict.value
         metrics = {metric.name: metric.value for metric in score.metrics}
         credit = [Credit(part.trajectory, part.message, part.start, part.end, part.value) for part in score.credit]
-        return Score(score.value, metrics, score.note, credit)
+        payload = None if score.payload is None else json.loads(score.payload)
+        return Score(score.value, metrics, score.note, credit, payload)
     if case == "Abstained":
         return Abstained(verdict.value)
     return {"NotCalled": NotCalled(), "NoVerdict": NoVerdict()}.get(case)

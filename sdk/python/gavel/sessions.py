@@ -55,3 +55,10 @@ class Session(contract.Session):
     def call(self, name: str, arguments: str) -> str:
         params = component.params_of("tool")
         return component.guarded(lambda: _tool().answer(self._state, params, name, json.loads(arguments)))
+
+    def finish(self) -> str | None:
+        def finish() -> str | None:
+            state = _tool().finish(self._state)
+            return None if state is None else component.as_json("state", state)
+
+        return component.guarded(finish)

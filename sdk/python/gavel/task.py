@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .sample import Message, _messages
 
-__all__ = ["Task"]
+__all__ = ["Answer", "Task"]
+
+
+@dataclass
+class Answer:
+    """The result of an agent's attempt, where it is more than a response."""
+
+    response: str
+    """The response that rewards read."""
+    extra: Mapping[str, Any] | None = None
+    """An object for rewards and judgers, as JSON; they read it with
+    `sample.extra`, and it is recorded."""
 
 
 class Task:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 from .exports import Export, exported, params_type
 from .schemas import Described, describe
 
-__all__ = ["Function", "ToolExport", "schema", "tool"]
+__all__ = ["Function", "ToolExport", "final_state", "schema", "tool"]
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -34,6 +34,8 @@ class ToolExport(Export):
 
     functions: tuple[Function, ...] = ()
     is_class: bool = False
+    final_state: Callable[[Any], Any] | None = None
+    """The method that reports the state in which a trajectory ended."""
 
     def open(self, params: Any, settings: dict[str, Any]) -> Any:
         """The state of a new trajectory; None for plain functions."""
@@ -47,6 +49,10 @@ class ToolExport(Export):
             arguments["params"] = params
         answer = function.call(state, **arguments) if self.is_class else function.call(**arguments)
         return as_text(name, answer)
+
+    def finish(self, state: Any) -> Any:
+        """The state in which a trajectory ended, for rewards; None if the tool reports none."""
+        return None if self.final_state is None else self.final_state(state)
 
 
 def as_text(name: str, answer: Any) -> str:
@@ -69,6 +75,15 @@ def schema(parameters: dict[str, Any]) -> Callable[[T], T]:
         return function
 
     return decorate
+
+
+def final_state(method: T) -> T:
+    """Makes a method of a tool's class report the state in which a trajectory
+    ended. It is called once, after the last call, and returns a value of JSON or
+    None. Rewards and judgers read it with `trajectory.state(…)`; the policy
+    neither sees nor calls it."""
+    method.__gavel_final_state__ = True  # type: ignore[attr-defined]
+    return method
 
 
 @overload
@@ -115,10 +130,17 @@ def _export_class(made: Any, pure: bool, version: str) -> None:
             raise TypeError(f"`{made.__name__}` takes `{name}`: a tool takes any of `settings`, `params`")
     params = params_type(made.__init__, made.__name__) if "params" in takes else None
     methods = [(name, method) for name, method in vars(made).items() if not name.startswith("_") and inspect.isfunction(method)]
+    final = [method for _, method in methods if hasattr(method, "__gavel_final_state__")]
+    if len(final) > 1:
+        raise TypeError(f"`{final[0].__name__}` and `{final[1].__name__}` both have @final_state: a tool has one")
+    methods = [(name, method) for name, method in methods if method not in final]
     if not methods:
         raise TypeError(f"`{made.__name__}` has no function: write a method for each")
     functions = tuple(Function(name, _described(method, ("self",)), method) for name, method in methods)
-    exported["tool"] = ToolExport(made, takes, params, version, pure, None, functions=functions, is_class=True)
+    ended = final[0] if final else None
+    exported["tool"] = ToolExport(
+        made, takes, params, version, pure, None, functions=functions, is_class=True, final_state=ended
+    )
 
 
 def _export_function(made: Any, pure: bool, version: str) -> None:

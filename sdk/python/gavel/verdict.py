@@ -59,6 +59,9 @@ class Score:
     note: str | None = None
     """A note that explains the score; it is recorded."""
     credit: list[Credit] = field(default_factory=list)
+    payload: Mapping[str, Any] | None = None
+    """An object of your own, as JSON; it is recorded, and the rewards that list
+    this one in `after` read it."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ def as_verdict(value: object) -> Score | Abstained:
     if isinstance(value, Score):
         metrics = {_text(name): _finite(f"the metric `{name}`", number) for name, number in value.metrics.items()}
         note = None if value.note is None else _text(value.note)
-        return Score(_finite("the score", value.value), metrics, note, [_credit(part) for part in value.credit])
+        credit = [_credit(part) for part in value.credit]
+        return Score(_finite("the score", value.value), metrics, note, credit, _payload(value.payload))
     if isinstance(value, Mapping):
         return _from_mapping(value)
     if value is None:
@@ -130,6 +134,12 @@ def _from_mapping(value: Mapping[str, Any]) -> Score:
             score.metrics[_text(name)] = _finite(f"`{name}`", item)
     score.note = _text("\n".join(notes)) or None
     return score
+
+
+def _payload(payload: object) -> Mapping[str, Any] | None:
+    if payload is not None and not isinstance(payload, Mapping):
+        raise TypeError(f"the `payload` of a score must be a dict, not {type(payload).__name__}")
+    return payload
 
 
 def _credit(part: Credit) -> Credit:

@@ -27,6 +27,8 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(as_verdict(abstain(ValueError("no"))), abstain("no"))  # type: ignore[arg-type]
         self.assertEqual(as_verdict(Score(1, {7: 1}, 3.5)), Score(1.0, {"7": 1.0}, "3.5"))  # type: ignore[dict-item, arg-type]
         self.assertEqual(as_verdict(abstain("\ud800")), abstain("?"))
+        payload = {"steps": [1.5, {"a": None}]}
+        self.assertEqual(as_verdict(Score(1, payload=payload)), Score(1.0, payload=payload))
         credit = as_verdict(Score(1, credit=[Credit(True, 0, 1, 2, 1)]))
         self.assertEqual(credit, Score(1.0, credit=[Credit(1, 0, 1, 2, 1.0)]))
 
@@ -38,6 +40,7 @@ class Verdicts(unittest.TestCase):
             ({"acc": 1}, "no `score` (its keys: `acc`)"),
             (Score(1, {"m": float("inf")}), "the metric `m`"),
             (object(), "not object"),
+            (Score(1, payload=[1]), "the `payload` of a score must be a dict, not list"),  # type: ignore[arg-type]
             (Score(1, credit=[Credit(0, 0, 0, 1.5, 1)]), "cannot be interpreted as an integer"),  # type: ignore[arg-type]
             (Score(1, credit=[Credit(0, -1, 0, 1, 1)]), "the `message` of a credit"),
             (Score(1, credit=[Credit(0, 0, 0, 1, float("nan"))]), "the `value` of a credit"),

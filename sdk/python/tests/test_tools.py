@@ -2,7 +2,7 @@ import unittest
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional
 
-from gavel import InvalidInput, exports, schema, tool
+from gavel import InvalidInput, exports, final_state, schema, tool
 from gavel.tools import ToolExport
 
 
@@ -49,6 +49,43 @@ class Tools(unittest.TestCase):
         self.assertEqual(made.answer(other, None, "total", {}), "0")
         with self.assertRaisesRegex(InvalidInput, "too much"):
             made.answer(one, None, "add", {})
+
+    def test_a_class_reports_the_state_in_which_it_ended(self) -> None:
+        @tool
+        class Shop:
+            def __init__(self) -> None:
+                self._sold: list[str] = []
+
+            def sell(self, what: str) -> str:
+                """Sells something."""
+                self._sold.append(what)
+                return "sold"
+
+            @final_state
+            def state(self) -> dict[str, Any]:
+                return {"sold": self._sold}
+
+        made = exported()
+        self.assertEqual([function.name for function in made.functions], ["sell"])
+        state = made.open(None, {})
+        made.answer(state, None, "sell", {"what": "tea"})
+        self.assertEqual(made.finish(state), {"sold": ["tea"]})
+
+    def test_a_tool_has_one_final_state(self) -> None:
+        with self.assertRaisesRegex(TypeError, "`one` and `two` both have @final_state: a tool has one"):
+
+            @tool
+            class Shop:
+                def sell(self) -> str:
+                    return "sold"
+
+                @final_state
+                def one(self) -> int:
+                    return 1
+
+                @final_state
+                def two(self) -> int:
+                    return 2
 
     def test_plain_functions_have_no_state(self) -> None:
         @tool(pure=True)

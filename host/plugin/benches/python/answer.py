@@ -21,4 +21,4 @@ class Lifecycle(exports.Lifecycle):
 class Reward(exports.Reward):
     def score(self, sample, reference):
         found = pattern.findall(sample.response())
-        return Verdict_Scored(Score(float(found[-1:] == [reference.ground_truth()]), [], [], None))
+        return Verdict_Scored(Score(float(found[-1:] == [reference.ground_truth()]), [], [], None, None))

@@ -45,4 +45,4 @@ class Reward(exports.Reward):
         truth = parse_expr(reference.ground_truth())
         known = forms.get(sympy.srepr(sympy.expand(answer)))
         same = known == truth or sympy.expand(answer - truth) == 0
-        return Verdict_Scored(Score(float(same), [], [], None))
+        return Verdict_Scored(Score(float(same), [], [], None, None))
