@@ -8,11 +8,11 @@ import { hostPolicy, policyWith } from "./policy.js";
 import { hostPrograms, runWith } from "./programs.js";
 import { Reference } from "./reference.js";
 import { hostRewardModels, scoreWith } from "./reward-models.js";
-import { answerText, responseText, rowJson } from "./row.js";
+import { agentAnswer, answerText, rowJson } from "./row.js";
 import { Sample } from "./sample.js";
 import { places } from "./sources.js";
 import { Task } from "./task.js";
-import { asVerdict, InvalidInput, Unavailable } from "./verdict.js";
+import { asJson, asVerdict, InvalidInput, Unavailable } from "./verdict.js";
 
 const params = new Map();
 
@@ -88,7 +88,7 @@ function get(index, seed) {
 
 function run(task) {
   return guarded(() => {
-    return then(exported.get("agent").rule({ task: Task.ofHost(task), params: params.get("agent") }), responseText);
+    return then(exported.get("agent").rule({ task: Task.ofHost(task), params: params.get("agent") }), agentAnswer);
   });
 }
 
@@ -116,6 +116,13 @@ class Session {
     return guarded(() => {
       const { call } = exported.get("tool").functions.get(name);
       return then(call(JSON.parse(args), this.state, params.get("tool")), (answer) => answerText(name, answer));
+    });
+  }
+
+  finish() {
+    return guarded(() => {
+      const { finish } = exported.get("tool");
+      return then(finish?.(this.state, params.get("tool")), (state) => (state == null ? null : asJson("state", state)));
     });
   }
 }

@@ -21,7 +21,8 @@ export function agent(rule, options = {}) {
 
 export function tool(described) {
   const { functions = {}, ...options } = described ?? {};
-  check("tool", options, ["params", "open", "functions", "pure", "version"]);
+  check("tool", options, ["params", "open", "finish", "functions", "pure", "version"]);
+  if (options.finish !== undefined && typeof options.finish !== "function") throw new TypeError("`finish` of a tool is a function of its state");
   const all = Object.entries(functions);
   if (all.length === 0) throw new TypeError("a tool has `functions`, each with `description`, `parameters` and `call`");
   for (const [name, { description, call }] of all) {

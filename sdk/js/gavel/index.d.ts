@@ -18,6 +18,8 @@ export interface Score {
   /** A note that explains the score; it is recorded. */
   note?: string | null;
   credit?: Credit[];
+  /** An object of your own; it is recorded, and the rewards that list this one in `after` read it. */
+  payload?: Record<string, unknown> | null;
 }
 
 /** No score for this sample. This is not a failure. */
@@ -33,7 +35,7 @@ export type Verdict = number | boolean | Score | Abstained;
  * unavailable.
  */
 export type PriorVerdict =
-  | { score: number; metrics: Record<string, number>; note: string | null; credit: Credit[] }
+  | { score: number; metrics: Record<string, number>; note: string | null; credit: Credit[]; payload: Record<string, unknown> | null }
   | Abstained
   | "not-called"
   | "no-verdict";
@@ -88,6 +90,23 @@ export class Message {
   readonly text: string;
 }
 
+/** A function that the policy could call. */
+export interface OfferedFunction {
+  name: string;
+  description: string;
+  /** The JSON Schema of its arguments, which are an object. */
+  parameters: Record<string, unknown>;
+}
+
+/** A call of a tool. */
+export interface EndedCall {
+  /** The turn of the sample in which the policy made the call, from 0. */
+  turn: number;
+  /** null if the call cannot be parsed, or there is no such function. */
+  function: string | null;
+  ending: "answered" | "called-wrongly" | "out-of-budget" | "unavailable" | "failed";
+}
+
 export type Messages = string | (Message | MessageFields)[];
 
 /** One conversation of a sample. */
@@ -99,6 +118,12 @@ export class Trajectory {
       promptTokens?: number;
       responseTokens?: number;
       policyVersion?: number;
+      speaker?: string;
+      opening?: Messages;
+      functions?: OfferedFunction[];
+      calls?: EndedCall[];
+      /** The states in which tools ended, by name. */
+      states?: Record<string, unknown>;
     },
   );
   /** The messages after the prompt. */
@@ -116,6 +141,20 @@ export class Trajectory {
   readonly responseTokens: number | null;
   /** The version of the policy that wrote the first token. */
   readonly policyVersion: number | null;
+  /** The speaker that the policy played, if the agent names several; empty otherwise. */
+  readonly speaker: string;
+  /** The messages that the conversation began with: the task's prompt, or what an agent opened it with. */
+  readonly opening: Message[];
+  /** The functions that the policy could call. */
+  readonly functions: OfferedFunction[];
+  /** The calls of tools, in the order in which the policy made them. */
+  readonly calls: EndedCall[];
+  /** Why the policy's turn in a message ended: "stop" or "length"; null if the policy did not write it, and in a test. */
+  turnFinishReason(index: number): FinishReason | null;
+  /** The tokens that the policy wrote in a message; null if the policy did not write it, and in a test. */
+  messageTokens(index: number): number | null;
+  /** The state that the tool `name` of the run returned from `finish`; null if there is none. */
+  state(name: string): unknown;
 }
 
 /** One attempt at a task. The host makes it; a test can. */
@@ -127,6 +166,8 @@ export class Sample {
       trajectories?: Trajectory[];
       /** The agent's answer, if it is not the response of the first trajectory. */
       answer?: string;
+      /** The object that the agent returned beside its answer. */
+      extra?: Record<string, unknown>;
       taskId?: string;
       dataSource?: string;
       groupIndex?: number;
@@ -144,6 +185,8 @@ export class Sample {
   readonly trajectories: Trajectory[];
   /** The response: the agent's answer, or else the response of the first trajectory. */
   readonly response: string;
+  /** The object that the agent returned beside its answer; null if there is none. */
+  readonly extra: Record<string, unknown> | null;
   /** The messages of the first trajectory. */
   readonly messages: Message[];
   /**
@@ -245,6 +288,11 @@ export interface Tool<P, S> {
   params?: Params<P>;
   /** The state of a new trajectory, for which the dataset's row sets `settings`; the policy does not see them. */
   open?(given: { settings: Record<string, unknown>; params: P }): S | Promise<S>;
+  /**
+   * What became of the state, after the last call of a trajectory: a value of JSON for rewards and judgers, or nothing.
+   * The policy does not see it.
+   */
+  finish?(state: S, params: P): unknown;
   /** The functions by their names. */
   functions: Record<string, ToolFunction<P, S>>;
   /** No call depends on an earlier one, so that nothing is kept. */
@@ -271,7 +319,14 @@ export class Task {
   readonly settings: Record<string, unknown>;
 }
 
-export type AgentRule<P, R = string> = (call: { task: Task; params: P }) => R;
+/** The result of an attempt, where it is more than a response. */
+export interface Answer {
+  response: string;
+  /** For rewards and judgers, which read it with `sample.extra`; it is recorded. */
+  extra?: Record<string, unknown> | null;
+}
+
+export type AgentRule<P, R = string | Answer> = (call: { task: Task; params: P }) => R;
 
 export interface AgentOptions<P> {
   params?: Params<P>;
@@ -283,9 +338,9 @@ export interface AgentOptions<P> {
 /** Makes a function, which may be async, the component's agent. It returns the response that rewards read. */
 export function agent<P = Record<string, never>>(rule: AgentRule<P>, options?: AgentOptions<P>): AgentRule<P>;
 export function agent<P = Record<string, never>>(
-  rule: AgentRule<P, Promise<string>>,
+  rule: AgentRule<P, Promise<string | Answer>>,
   options?: AgentOptions<P>,
-): AgentRule<P, Promise<string>>;
+): AgentRule<P, Promise<string | Answer>>;
 
 /** The policy, which is the model in training, and the tools of the run, as an agent calls them. */
 export namespace policy {

@@ -1,5 +1,7 @@
 // What tasksets, tools and agents return.
 
+import { asJson } from "./verdict.js";
+
 /** A row as JSON; throws if it has a value that JSON does not have. */
 export function rowJson(row) {
   if (typeof row !== "object" || row === null || Array.isArray(row)) {
@@ -14,10 +16,11 @@ export function answerText(name, answer) {
   return typeof answer === "string" ? answer : JSON.stringify(answer);
 }
 
-/** The response of an agent. */
-export function responseText(response) {
+/** What an agent returned, as the record of the contract: a response, or an object with `response` and `extra`. */
+export function agentAnswer(answer) {
+  const { response, extra = null } = typeof answer === "object" && answer !== null ? answer : { response: answer };
   if (typeof response !== "string") throw new TypeError(`an agent returns its response as a text, not ${typeof response}`);
-  return response;
+  return { response, extra: extra === null ? null : asJson("extra", extra) };
 }
 
 // JSON.stringify turns NaN into null and leaves out undefined values: a column would be lost silently.

@@ -91,7 +91,25 @@ function fill(object, values) {
 const range = (length) => Array.from({ length }, (_, index) => index);
 
 export class Trajectory {
-  constructor(given, { finishReason = "stop", promptTokens = null, responseTokens = null, policyVersion = null } = {}) {
+  constructor(
+    given,
+    {
+      finishReason = "stop",
+      promptTokens = null,
+      responseTokens = null,
+      policyVersion = null,
+      speaker = "",
+      opening = "",
+      functions = [],
+      calls = [],
+      states = {},
+    } = {},
+  ) {
+    const ended = new Map(Object.entries(states));
+    const text = (name) => (ended.has(name) ? JSON.stringify(ended.get(name)) : null);
+    Object.defineProperty(this, "handle", {
+      value: { state: text, turnFinishReason: () => null, messageTokens: () => null },
+    });
     const all = messages(given, "assistant");
     const written = all.filter(({ role }) => role === "assistant");
     fill(this, {
@@ -103,11 +121,28 @@ export class Trajectory {
       promptTokens,
       responseTokens,
       policyVersion,
+      speaker,
+      opening: messages(opening, "user"),
+      functions,
+      calls,
     });
   }
 
   static ofHost(handle) {
     return ofHost(Trajectory, handle);
+  }
+
+  turnFinishReason(index) {
+    return this.handle.turnFinishReason(index) ?? null;
+  }
+
+  messageTokens(index) {
+    return this.handle.messageTokens(index) ?? null;
+  }
+
+  state(name) {
+    const json = this.handle.state(name) ?? null;
+    return json === null ? null : JSON.parse(json);
   }
 }
 
@@ -123,13 +158,17 @@ lazy(Trajectory, {
     const version = handle.policyVersion() ?? null;
     return version === null ? null : Number(version);
   },
+  speaker: (handle) => handle.speaker(),
+  opening: (handle) => handle.opening().map(Message.ofHost),
+  functions: (handle) => handle.functions().map((it) => ({ ...it, parameters: JSON.parse(it.parameters) })),
+  calls: (handle) => handle.calls().map((it) => ({ ...it, function: it.function ?? null })),
 });
 
 export class Sample {
   /** In a test: `new Sample("42", { prompt: "6 * 7?", verdicts: { quality: 0.5 } })`. */
   constructor(
     response = "",
-    { prompt = "", trajectories, answer, taskId = "0", dataSource = null, groupIndex = 0, verdicts = {} } = {},
+    { prompt = "", trajectories, answer, extra = null, taskId = "0", dataSource = null, groupIndex = 0, verdicts = {} } = {},
   ) {
     const given = new Map(Object.entries(verdicts).map(([name, said]) => [name, ofContract(said)]));
     Object.defineProperty(this, "handle", { value: { verdict: (name) => given.get(name) } });
@@ -141,6 +180,7 @@ export class Sample {
       prompt: messages(prompt, "user"),
       trajectories: attempts,
       response: answer ?? attempts[0]?.response ?? "",
+      extra,
     });
   }
 
@@ -171,8 +211,9 @@ export class Sample {
     const said = this.handle.verdict(name) ?? null;
     switch (said?.tag) {
       case "scored": {
-        const { value, metrics, note = null, credit } = said.val;
-        return { score: value, metrics: Object.fromEntries(metrics.map((each) => [each.name, each.value])), note, credit };
+        const { value, metrics, note = null, credit, payload = null } = said.val;
+        const named = Object.fromEntries(metrics.map((each) => [each.name, each.value]));
+        return { score: value, metrics: named, note, credit, payload: payload === null ? null : JSON.parse(payload) };
       }
       case "abstained":
         return { abstained: said.val };
@@ -195,4 +236,8 @@ lazy(Sample, {
   trajectories: (handle) =>
     range(handle.trajectoryCount()).map((index) => Trajectory.ofHost(handle.trajectory(index))),
   response: (handle) => handle.response(),
+  extra: (handle) => {
+    const extra = handle.extra() ?? null;
+    return extra === null ? null : JSON.parse(extra);
+  },
 });

@@ -26,7 +26,7 @@ export function asVerdict(value) {
   if (!("score" in given)) {
     throw new TypeError(`the returned object has no \`score\` (its keys: ${Object.keys(given).join(", ") || "none"})`);
   }
-  const known = ["score", "metrics", "note", "credit"];
+  const known = ["score", "metrics", "note", "credit", "payload"];
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) {
     throw new TypeError(`the returned object has \`${unknown}\`: put numbers to be logged into \`metrics\``);
@@ -41,8 +41,16 @@ export function asVerdict(value) {
       metrics: metrics.map(([name, value]) => ({ name, value: finite(`the metric \`${name}\``, value) })),
       credit: credit.map(asCredit),
       note: given.note == null ? null : String(given.note),
+      payload: given.payload == null ? null : asJson("payload", given.payload),
     },
   };
+}
+
+/** The JSON of a value that is recorded; the error names it. */
+export function asJson(what, value) {
+  const json = JSON.stringify(value);
+  if (json === undefined) throw new TypeError(`the \`${what}\` is not JSON: it is ${typeof value}`);
+  return json;
 }
 
 function asCredit({ trajectory, message, start, end, value }) {

@@ -77,7 +77,7 @@ test("an agent asks its host", () => {
   const { asked, ...interfaces } = host(turns);
   const { lifecycle, agent: exports } = load("asking", ["agent"], interfaces);
   assert.equal(lifecycle.init('{"mark": "p"}').pure, true);
-  assert.equal(exports.run(task), "one! two over 7 s p");
+  assert.deepEqual(exports.run(task), { response: "one! two over 7 s p", extra: null });
   assert.deepEqual(asked, [
     ["open", "first", 1, [{ name: "add", description: "Adds.", parameters: '{"type":"object"}' }]],
     ["generate", true, { max_tokens: 9, stop: ["!"] }],

@@ -13,6 +13,7 @@ tool({
     if (from > params.limit) throw new InvalidInput("`from` is too large");
     return { sum: from };
   },
+  finish: (state) => ({ ...state }),
   functions: {
     add: {
       description: "Adds to the sum.",
@@ -44,6 +45,7 @@ test("a session keeps its state", async () => {
   assert.equal(one.call("add", '{"by": 3}'), '{"sum":5}');
   assert.equal(other.call("add", '{"by": 1}'), '{"sum":1}');
   assert.equal(await one.call("later", "{}"), "it is 5");
+  assert.equal(one.finish(), '{"sum":5}');
 });
 
 test("what fails says whose fault it is", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readParams, tool } from "../gavel/exports.js";
-import { answerText, rowJson } from "../gavel/row.js";
+import { agentAnswer, answerText, rowJson } from "../gavel/row.js";
 import { Media, Sample, Trajectory } from "../gavel/sample.js";
 import { abstain, asVerdict } from "../gavel/verdict.js";
 
@@ -9,7 +9,7 @@ const part = { trajectory: 0, message: 0, start: 1, end: 2, value: true };
 
 test("a verdict is what the contract has", () => {
   const { val } = asVerdict({ score: 1, note: 3.5, credit: [part] });
-  assert.deepEqual(val, { value: 1, metrics: [], credit: [{ ...part, value: 1 }], note: "3.5" });
+  assert.deepEqual(val, { value: 1, metrics: [], credit: [{ ...part, value: 1 }], note: "3.5", payload: null });
   assert.deepEqual(asVerdict(abstain(7)), { tag: "abstained", val: "7" });
 });
 
@@ -26,6 +26,30 @@ test("a credit that the contract cannot have is refused", () => {
     assert.throws(() => asVerdict({ score: 1, credit: [{ ...part, ...wrong }] }), { message: new RegExp(`\`${name}\` of a credit`) });
   }
   assert.throws(() => asVerdict({ score: 1, credit: part }), /`credit` must be an array/);
+});
+
+test("a payload is JSON", () => {
+  const { val } = asVerdict({ score: 1, payload: { steps: [1.5, { a: null }] } });
+  assert.equal(val.payload, '{"steps":[1.5,{"a":null}]}');
+  assert.throws(() => asVerdict({ score: 1, payload: () => 1 }), /the `payload` is not JSON: it is function/);
+  const sample = new Sample("42", { verdicts: { a: { score: 1, payload: { b: 2 } } } });
+  assert.deepEqual(sample.verdict("a").payload, { b: 2 });
+});
+
+test("an agent returns a text, or one with an object beside it", () => {
+  assert.deepEqual(agentAnswer("4"), { response: "4", extra: null });
+  assert.deepEqual(agentAnswer({ response: "4", extra: { plan: [1] } }), { response: "4", extra: '{"plan":[1]}' });
+  for (const wrong of [4, null, { extra: {} }]) assert.throws(() => agentAnswer(wrong), /an agent returns its response as a text/);
+});
+
+test("a test sets the trace of a trajectory", () => {
+  const calls = [{ turn: 0, function: "buy", ending: "answered" }];
+  const trajectory = new Trajectory("done", { speaker: "buyer", opening: "Buy.", calls, states: { shop: { sold: [2] } } });
+  assert.deepEqual([trajectory.speaker, trajectory.opening[0].text, trajectory.functions], ["buyer", "Buy.", []]);
+  assert.deepEqual([trajectory.calls, trajectory.state("shop"), trajectory.state("other")], [calls, { sold: [2] }, null]);
+  assert.deepEqual([trajectory.turnFinishReason(0), trajectory.messageTokens(0)], [null, null]);
+  assert.deepEqual(new Sample("", { extra: { plan: 1 } }).extra, { plan: 1 });
+  assert.equal(new Sample("").extra, null);
 });
 
 test("a row is all JSON", () => {
@@ -51,8 +75,8 @@ test("parameters are an object of the defaults' kinds", () => {
 test("a test says what other rewards said", () => {
   const verdicts = { a: 0.5, b: { score: 1, metrics: { m: 2 }, note: "x" }, c: abstain("no"), d: "not-called", e: "no-verdict" };
   const sample = new Sample("42", { verdicts });
-  assert.deepEqual(sample.verdict("a"), { score: 0.5, metrics: {}, note: null, credit: [] });
-  assert.deepEqual(sample.verdict("b"), { score: 1, metrics: { m: 2 }, note: "x", credit: [] });
+  assert.deepEqual(sample.verdict("a"), { score: 0.5, metrics: {}, note: null, credit: [], payload: null });
+  assert.deepEqual(sample.verdict("b"), { score: 1, metrics: { m: 2 }, note: "x", credit: [], payload: null });
   assert.deepEqual(["c", "d", "e", "f"].map((name) => sample.verdict(name)), [{ abstained: "no" }, "not-called", "no-verdict", null]);
   assert.equal(new Sample("42").verdict("a"), null);
 });
