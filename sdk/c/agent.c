@@ -268,14 +268,16 @@ bool gavel_conversation_answer(gavel_conversation conversation, gavel_turn turn,
 
 /* ---- The export ---- */
 
-bool exports_gavel_plugin_agent_run(exports_gavel_plugin_agent_borrow_task_t task, plugin_string_t *ret,
+bool exports_gavel_plugin_agent_run(exports_gavel_plugin_agent_borrow_task_t task, exports_gavel_plugin_agent_answer_t *ret,
                                     exports_gavel_plugin_agent_failure_t *err) {
     gavel_answer answer = {0};
     plugin_run((gavel_task){task.__handle}, &answer);
     for (size_t i = 0; i < conversations_count; i++) gavel_plugin_policy_conversation_drop_own(conversations[i]);
     conversations_count = 0;
     gavel_plugin_tasks_task_drop_borrow(task);
-    return gavel_end_answered(&answer, ret, err);
+    ret->extra.is_some = answer.extra && answer.state == GAVEL_ANSWERED;
+    if (ret->extra.is_some) plugin_string_dup(&ret->extra.val, answer.extra);
+    return gavel_end_answered(&answer, &ret->response, err);
 }
 
 #endif

@@ -9,6 +9,10 @@ void gavel_answer_text(gavel_answer *answer, const char *text) {
     answer->text = gavel_concat(text, NULL);
 }
 
+void gavel_answer_extra(gavel_answer *answer, const char *json) {
+    answer->extra = gavel_concat(json, NULL);
+}
+
 static void fail(gavel_answer *answer, uint8_t failure, const char *what) {
     answer->state = GAVEL_FAILED;
     answer->failure = failure;

@@ -21,6 +21,8 @@ struct gavel_answer {
     enum { GAVEL_UNANSWERED, GAVEL_ANSWERED, GAVEL_FAILED } state;
     uint8_t failure;
     const char *text;
+    /* The JSON object beside the answer of an agent, if there is one. */
+    const char *extra;
 };
 
 /* Ends the call: gives the answer to the host in `ret`, or false and the failure in `err`. */

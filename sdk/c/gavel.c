@@ -216,14 +216,19 @@ uint32_t gavel_group_index(gavel_sample sample) {
     return gavel_plugin_samples_method_sample_group_index(of(sample));
 }
 
+/* The texts of messages, which are freed. */
+static const gavel_message *joined(gavel_plugin_samples_list_message_t *list, size_t *count) {
+    gavel_message *messages = gavel_alloc(list->len * sizeof *messages);
+    for (size_t i = 0; i < list->len; i++) messages[i] = gavel_joined(&list->ptr[i]);
+    if (list->len) free(list->ptr);
+    *count = list->len;
+    return messages;
+}
+
 const gavel_message *gavel_prompt(gavel_sample sample, size_t *count) {
     gavel_plugin_samples_list_message_t list;
     gavel_plugin_samples_method_sample_prompt(of(sample), &list);
-    gavel_message *messages = gavel_alloc(list.len * sizeof *messages);
-    for (size_t i = 0; i < list.len; i++) messages[i] = gavel_joined(&list.ptr[i]);
-    if (list.len) free(list.ptr);
-    *count = list.len;
-    return messages;
+    return joined(&list, count);
 }
 
 bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *verdict) {
@@ -231,7 +236,7 @@ bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *ver
     plugin_string_set(&asked, name);
     gavel_plugin_samples_prior_verdict_t said;
     if (!gavel_plugin_samples_method_sample_verdict(of(sample), &asked, &said)) return false;
-    *verdict = (gavel_prior_verdict){.kind = (gavel_prior_kind)said.tag, .text = {"", 0}};
+    *verdict = (gavel_prior_verdict){.kind = (gavel_prior_kind)said.tag, .text = {"", 0}, .payload = {"", 0}};
     if (said.tag == GAVEL_PLUGIN_TYPES_PRIOR_VERDICT_SCORED) {
         gavel_plugin_types_score_t *score = &said.val.scored;
         gavel_named_number *metrics = gavel_alloc(score->metrics.len * sizeof *metrics);
@@ -244,6 +249,7 @@ bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *ver
         verdict->metrics = metrics;
         verdict->metrics_count = score->metrics.len;
         if (score->note.is_some) verdict->text = gavel_kept(score->note.val);
+        if (score->payload.is_some) verdict->payload = gavel_kept(score->payload.val);
     } else if (said.tag == GAVEL_PLUGIN_TYPES_PRIOR_VERDICT_ABSTAINED) {
         verdict->text = gavel_kept(said.val.abstained);
     }
@@ -298,6 +304,80 @@ int64_t gavel_response_tokens(gavel_trajectory trajectory) {
     return gavel_plugin_samples_method_trajectory_response_tokens(of_trajectory(trajectory), &tokens) ? tokens : -1;
 }
 
+/* ---- The trace ---- */
+
+gavel_text gavel_speaker(gavel_trajectory trajectory) {
+    plugin_string_t text;
+    gavel_plugin_samples_method_trajectory_speaker(of_trajectory(trajectory), &text);
+    return gavel_kept(text);
+}
+
+const gavel_message *gavel_trajectory_opening(gavel_trajectory trajectory, size_t *count) {
+    gavel_plugin_samples_list_message_t list;
+    gavel_plugin_samples_method_trajectory_opening(of_trajectory(trajectory), &list);
+    return joined(&list, count);
+}
+
+const gavel_tool_function *gavel_offered(gavel_trajectory trajectory, size_t *count) {
+    gavel_plugin_samples_list_tool_spec_t list;
+    gavel_plugin_samples_method_trajectory_functions(of_trajectory(trajectory), &list);
+    gavel_tool_function *functions = gavel_alloc(list.len * sizeof *functions);
+    for (size_t i = 0; i < list.len; i++) {
+        gavel_plugin_types_tool_spec_t *spec = &list.ptr[i];
+        functions[i] =
+            (gavel_tool_function){gavel_kept(spec->name), gavel_kept(spec->description), gavel_kept(spec->parameters)};
+    }
+    if (list.len) free(list.ptr);
+    *count = list.len;
+    return functions;
+}
+
+const gavel_ended_call *gavel_calls(gavel_trajectory trajectory, size_t *count) {
+    gavel_plugin_samples_list_ended_call_t list;
+    gavel_plugin_samples_method_trajectory_calls(of_trajectory(trajectory), &list);
+    gavel_ended_call *calls = gavel_alloc(list.len * sizeof *calls);
+    for (size_t i = 0; i < list.len; i++) {
+        gavel_plugin_samples_ended_call_t *call = &list.ptr[i];
+        gavel_text function = call->function.is_some ? gavel_kept(call->function.val) : (gavel_text){"", 0};
+        calls[i] = (gavel_ended_call){call->turn, function, (gavel_call_ending)call->ending};
+    }
+    if (list.len) free(list.ptr);
+    *count = list.len;
+    return calls;
+}
+
+bool gavel_turn_finished(gavel_trajectory trajectory, uint32_t index, gavel_finish_reason *reason) {
+    gavel_plugin_samples_finish_reason_t found;
+    if (!gavel_plugin_samples_method_trajectory_turn_finish_reason(of_trajectory(trajectory), index, &found)) {
+        return false;
+    }
+    *reason = (gavel_finish_reason)found;
+    return true;
+}
+
+int64_t gavel_message_tokens(gavel_trajectory trajectory, uint32_t index) {
+    uint32_t tokens;
+    return gavel_plugin_samples_method_trajectory_message_tokens(of_trajectory(trajectory), index, &tokens) ? tokens
+                                                                                                            : -1;
+}
+
+bool gavel_state(gavel_trajectory trajectory, const char *name, gavel_text *json) {
+    plugin_string_t asked, text;
+    plugin_string_set(&asked, name);
+    if (!gavel_plugin_samples_method_trajectory_state(of_trajectory(trajectory), &asked, &text)) return false;
+    *json = gavel_kept(text);
+    return true;
+}
+
+bool gavel_extra(gavel_sample sample, gavel_text *json) {
+    plugin_string_t text;
+    if (!gavel_plugin_samples_method_sample_extra(of(sample), &text)) return false;
+    *json = gavel_kept(text);
+    return true;
+}
+
+/* ---- The reference ---- */
+
 bool gavel_ground_truth(gavel_reference reference, gavel_text *truth) {
     plugin_string_t text;
     if (!gavel_plugin_references_method_reference_ground_truth(of_reference(reference), &text)) return false;
@@ -327,6 +407,7 @@ struct gavel_verdict {
     const char *why;
     double value;
     const char *note;
+    const char *payload;
     gavel_plugin_types_metric_t *metrics;
     size_t metrics_count;
     gavel_plugin_types_credit_t *credit;
@@ -359,6 +440,10 @@ void gavel_credit(gavel_verdict *verdict, uint32_t trajectory, uint32_t message,
 
 void gavel_note(gavel_verdict *verdict, const char *note) {
     verdict->note = note;
+}
+
+void gavel_payload(gavel_verdict *verdict, const char *json) {
+    verdict->payload = json;
 }
 
 void gavel_abstain(gavel_verdict *verdict, const char *why) {
@@ -403,6 +488,8 @@ static bool deliver(gavel_verdict *verdict, gavel_plugin_types_verdict_t *ret, g
         score->credit.len = verdict->credit_count;
         score->note.is_some = verdict->note != NULL;
         if (verdict->note) score->note.val = give(verdict->note);
+        score->payload.is_some = verdict->payload != NULL;
+        if (verdict->payload) score->payload.val = give(verdict->payload);
         return true;
     }
     forget(verdict);

@@ -83,6 +83,8 @@ typedef struct {
     size_t metrics_count;
     /* The note of a score, empty if it has none, or why it abstained; a NUL follows. */
     gavel_text text;
+    /* The payload of a score, a JSON object; empty if it has none. A NUL follows. */
+    gavel_text payload;
 } gavel_prior_verdict;
 
 /* ---- The plugin's output ---- */
@@ -137,6 +139,12 @@ void *plugin_open(gavel_text settings, gavel_answer *answer);
 /* For exports = ["tool"]: once a call. `arguments` are a JSON object that fits
  * the function's schema. */
 void plugin_call(void *state, const char *function, gavel_text arguments, gavel_answer *answer);
+
+/* For exports = ["tool"], and optional: once, after the last call of a
+ * trajectory. The text of the answer is what became of the state, as JSON for
+ * rewards and judgers; without an answer, the tool reports none. The policy
+ * does not see it. */
+void plugin_finish(void *state, gavel_answer *answer);
 
 /* For exports = ["agent"]: once an attempt. The answer is the response that
  * rewards read. */
@@ -203,6 +211,9 @@ void gavel_score(gavel_verdict *verdict, double value);
 void gavel_metric(gavel_verdict *verdict, const char *name, double value);
 /* With a score: a note that explains it; it is recorded. */
 void gavel_note(gavel_verdict *verdict, const char *note);
+/* With a score: a JSON object of your own. It is recorded, and the rewards that
+ * list this one in `after` read it. */
+void gavel_payload(gavel_verdict *verdict, const char *json);
 /* With a score: credit for bytes [start, end) of the text of a message. */
 void gavel_credit(gavel_verdict *verdict, uint32_t trajectory, uint32_t message, uint32_t start, uint32_t end,
                   double value);
@@ -232,6 +243,9 @@ void gavel_no_row(gavel_row *row, const char *what);
 void gavel_function(gavel_functions *functions, const char *name, const char *description, const char *parameters);
 /* The text that the policy reads, or the response of an agent. */
 void gavel_answer_text(gavel_answer *answer, const char *text);
+/* With the response of an agent: a JSON object for rewards and judgers, which
+ * read it with gavel_extra. It is recorded. */
+void gavel_answer_extra(gavel_answer *answer, const char *json);
 /* There is no answer. The policy reads why a tool has none: it called the
  * function wrongly; */
 void gavel_answer_invalid_input(gavel_answer *answer, const char *what);
@@ -461,6 +475,49 @@ typedef struct {
 void gavel_model_scores(const gavel_score_request *requests, size_t count, gavel_model_score *scores);
 
 #endif
+
+/* ---- The trace of a trajectory ---- */
+
+typedef enum {
+    GAVEL_CALL_ANSWERED,
+    /* There is no such function, the arguments are not JSON, or they do not fit. */
+    GAVEL_CALL_WRONG,
+    GAVEL_CALL_OUT_OF_BUDGET,
+    GAVEL_CALL_UNAVAILABLE,
+    GAVEL_CALL_FAILED
+} gavel_call_ending;
+
+/* A call of a tool. */
+typedef struct {
+    /* The turn of the sample in which the policy made the call, from 0. */
+    uint32_t turn;
+    /* The function; empty if the call cannot be parsed, or there is no such function. */
+    gavel_text function;
+    gavel_call_ending ending;
+} gavel_ended_call;
+
+/* The speaker that the policy played, if the agent names several; empty
+ * otherwise. A NUL follows. */
+gavel_text gavel_speaker(gavel_trajectory trajectory);
+/* The messages that the conversation began with: the task's prompt, or the
+ * messages that an agent opened it with; `count` is set. */
+const gavel_message *gavel_trajectory_opening(gavel_trajectory trajectory, size_t *count);
+/* The functions that the policy could call; `count` is set. */
+const gavel_tool_function *gavel_offered(gavel_trajectory trajectory, size_t *count);
+/* The calls of tools, in the order in which the policy made them; `count` is set. */
+const gavel_ended_call *gavel_calls(gavel_trajectory trajectory, size_t *count);
+/* Why the policy's turn in a message ended; false if the policy did not write
+ * that message. */
+bool gavel_turn_finished(gavel_trajectory trajectory, uint32_t index, gavel_finish_reason *reason);
+/* The number of tokens that the policy wrote in a message, or -1 if it did not
+ * write that message. */
+int64_t gavel_message_tokens(gavel_trajectory trajectory, uint32_t index);
+/* The state in which the tool `name` of the run ended, as JSON; false if it
+ * reported none, or the policy did not call it. A NUL follows. */
+bool gavel_state(gavel_trajectory trajectory, const char *name, gavel_text *json);
+/* The JSON object that the agent returned beside its answer; false if there is
+ * none. A NUL follows. */
+bool gavel_extra(gavel_sample sample, gavel_text *json);
 
 #ifdef __cplusplus
 }

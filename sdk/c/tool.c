@@ -60,6 +60,20 @@ bool exports_gavel_plugin_tool_method_session_call(exports_gavel_plugin_tool_bor
     return gavel_end_answered(&answer, ret, err);
 }
 
+/* A tool without a state to report does not define it. */
+__attribute__((weak)) void plugin_finish(void *state, gavel_answer *answer);
+
+bool exports_gavel_plugin_tool_method_session_finish(exports_gavel_plugin_tool_borrow_session_t self,
+                                                     plugin_option_string_t *ret,
+                                                     exports_gavel_plugin_tool_failure_t *err) {
+    gavel_answer answer = {0};
+    if (plugin_finish) plugin_finish(self->state, &answer);
+    ret->is_some = answer.state == GAVEL_ANSWERED;
+    if (answer.state != GAVEL_UNANSWERED) return gavel_end_answered(&answer, &ret->val, err);
+    gavel_free_call();
+    return true;
+}
+
 void exports_gavel_plugin_tool_session_destructor(exports_gavel_plugin_tool_session_t *session) {
     free(session->state);
     free(session);
