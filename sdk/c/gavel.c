@@ -301,7 +301,7 @@ uint32_t gavel_tool_turns(gavel_trajectory trajectory) {
 
 int64_t gavel_response_tokens(gavel_trajectory trajectory) {
     uint32_t tokens;
-    return gavel_plugin_samples_method_trajectory_response_tokens(of_trajectory(trajectory), &tokens) ? tokens : -1;
+    return gavel_plugin_samples_method_trajectory_response_tokens(of_trajectory(trajectory), &tokens) ? (int64_t)tokens : -1;
 }
 
 /* ---- The trace ---- */
@@ -357,8 +357,8 @@ bool gavel_turn_finished(gavel_trajectory trajectory, uint32_t index, gavel_fini
 
 int64_t gavel_message_tokens(gavel_trajectory trajectory, uint32_t index) {
     uint32_t tokens;
-    return gavel_plugin_samples_method_trajectory_message_tokens(of_trajectory(trajectory), index, &tokens) ? tokens
-                                                                                                            : -1;
+    bool known = gavel_plugin_samples_method_trajectory_message_tokens(of_trajectory(trajectory), index, &tokens);
+    return known ? (int64_t)tokens : -1;
 }
 
 bool gavel_state(gavel_trajectory trajectory, const char *name, gavel_text *json) {
