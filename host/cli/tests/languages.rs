@@ -389,6 +389,8 @@ fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
     let scored = |score: f64, note: f64, metrics: Value| {
         let mut metrics = metrics;
         metrics["note"] = json!(note);
+        // The prompt, with which each conversation opens.
+        metrics["seen"] = json!(1.0);
         json!(["scored", score, metrics, null])
     };
     let abstained = json!(["abstained", null, {}, null]);
@@ -400,6 +402,10 @@ fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
         scored(1e300, 0.0, json!({})),
     ];
     assert_eq!(seen(&args), expected);
+    let first = &lines(&project.path("out.jsonl"))[0];
+    for language in ["python", "js", "c"] {
+        assert_eq!(first["plugins"][format!("judger-{language}")]["payload"], json!({"é": [0.25]}), "{language}");
+    }
 }
 
 /// A reward that asks a reward model, in the languages whose SDKs wrap the import themselves: the file of its folder, and

@@ -2,16 +2,25 @@ import { judger, programs, Unavailable } from "gavel";
 
 export const judge = judger(({ samples, reference }) => {
   const act = reference.get("do");
-  if (act === null || act === undefined) return samples.map((sample) => echo(sample.verdict("quality")));
+  if (act === null || act === undefined) return samples.map((sample) => echo(sample, sample.verdict("quality")));
   return Promise.all(samples.map(async (sample) => ({ score: 1, note: await done[act](sample.response) })));
 });
 
-function echo(said) {
+function of(each) {
+  const turn = each.turnFinishReason(0) !== null || each.messageTokens(0) !== null;
+  const parts = each.speaker.length + each.functions.length + each.calls.length + each.opening.length;
+  return parts + turn + (each.state("shop") !== null);
+}
+
+function echo(sample, said) {
   if (said === null) return -1;
   if (said === "no-verdict") return -2;
   if (said === "not-called") return -3;
   if ("abstained" in said) return said;
-  return { score: said.score, metrics: { ...said.metrics, note: new TextEncoder().encode(said.note ?? "").length } };
+  // Counts what the trace has; without an agent and a policy, only the prompt.
+  const seen = sample.trajectories.reduce((sum, each) => sum + of(each), 0) + (sample.extra !== null);
+  const metrics = { ...said.metrics, note: new TextEncoder().encode(said.note ?? "").length, seen };
+  return { score: said.score, metrics, payload: { "é": [said.score] } };
 }
 
 async function seen(response) {

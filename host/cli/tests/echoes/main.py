@@ -1,18 +1,27 @@
 import json
 import urllib.request
 
-from gavel import Abstained, NoVerdict, PriorVerdict, Reference, Sample, Score, Verdict, http, judger, programs
+from gavel import Abstained, NoVerdict, PriorVerdict, Reference, Sample, Score, Trajectory, Verdict, http, judger, programs
 
 
 @judger
 def judge(samples: list[Sample], reference: Reference) -> list[Verdict]:
     do = reference.get("do")
-    return [echo(sample.verdict("quality")) if do is None else Score(1, note=DONE[do](sample.response)) for sample in samples]
+    return [echo(sample, sample.verdict("quality")) if do is None else Score(1, note=DONE[do](sample.response)) for sample in samples]
 
 
-def echo(said: PriorVerdict | None) -> Verdict:
+def of(each: Trajectory) -> int:
+    turn = each.turn_finish_reason(0) is not None or each.message_tokens(0) is not None
+    parts = len(each.speaker) + len(each.functions) + len(each.calls) + len(each.opening)
+    return parts + turn + (each.state("shop") is not None)
+
+
+def echo(sample: Sample, said: PriorVerdict | None) -> Verdict:
     if isinstance(said, Score):
-        return Score(said.value, {**said.metrics, "note": len((said.note or "").encode())})
+        # Counts what the trace has; without an agent and a policy, only the prompt.
+        seen = sum(map(of, sample.trajectories)) + (sample.extra is not None)
+        metrics = {**said.metrics, "note": len((said.note or "").encode()), "seen": seen}
+        return Score(said.value, metrics, payload={"é": [said.value]})
     if isinstance(said, Abstained):
         return said
     if said is None:
