@@ -83,7 +83,7 @@ async fn load(sandbox: &Sandbox, params: Value, http: &[String]) -> Result<Plugi
 }
 
 async fn load_with(sandbox: &Sandbox, params: Value, http: &[String], deadline: Duration) -> Result<Plugin, LoadError> {
-    let limits = Limits { deadline, ..Limits::default() };
+    let limits = Limits { deadline, cpu: Duration::from_secs(60), ..Limits::default() };
     let grants = Grants { http: http.to_vec(), ..Grants::default() };
     let params = serde_json::from_value(params).unwrap();
     Plugin::load(sandbox, PluginSpec { params, limits, grants, ..PluginSpec::new("fetch", guest("fetch")) }).await

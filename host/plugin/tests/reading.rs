@@ -11,6 +11,7 @@ use gavel_plugin::{CallMeter, ChatBody, ChatError, ChatModel, ChatRequest, Grant
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A model that answers with the text of the request.
 struct Echo;
@@ -58,7 +59,9 @@ fn a_sample_its_row_and_a_reply_are_read_whole() {
     let sandbox = sandbox();
     sandbox.add_chat("echo", Arc::new(Echo), NonZeroUsize::MIN);
     let grants = Grants { chat: vec!["echo".into()], ..Grants::default() };
-    let limits = Limits { output: 8 << 20, ..Limits::default() };
+    // A busy machine takes seconds for the longest texts.
+    let (cpu, deadline) = (Duration::from_secs(60), Duration::from_secs(300));
+    let limits = Limits { output: 8 << 20, cpu, deadline, ..Limits::default() };
     let spec = PluginSpec { grants, limits, ..PluginSpec::new("reads", guest("reads")) };
     let plugin = sandbox.handle().block_on(Plugin::load(&sandbox, spec)).unwrap();
     for size in (0..=22).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]) {

@@ -18,9 +18,16 @@ use std::time::Duration;
 const MIB: usize = 1 << 20;
 
 fn spec(params: Value) -> PluginSpec {
-    let limits = Limits { cpu: Duration::from_millis(200), memory: 16 * MIB, output: MIB, ..Limits::default() };
+    let limits = Limits { cpu: Duration::from_secs(1), memory: 16 * MIB, output: MIB, ..Limits::default() };
     let params = serde_json::from_value(params).unwrap();
     PluginSpec { params, limits, ..PluginSpec::new("toolbox", guest("toolbox")) }
+}
+
+/// The toolbox with so much time that none of its calls ends before the test gives it up.
+fn patient(sandbox: &Sandbox) -> Tool {
+    let spec = spec(json!({}));
+    let limits = Limits { cpu: Duration::from_secs(60), deadline: Duration::from_secs(300), ..spec.limits };
+    sandbox.handle().block_on(Tool::load(sandbox, PluginSpec { limits, ..spec })).unwrap()
 }
 
 fn load(sandbox: &Sandbox, params: Value) -> Tool {
@@ -206,7 +213,7 @@ fn trajectories_wait_for_room_with_nothing_in_hand() {
 fn a_call_that_is_given_up_leaves_its_room() {
     let config = SandboxConfig { memory: 40 * MIB, ..SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()) };
     let sandbox = Sandbox::new(config).unwrap();
-    let tool = load(&sandbox, json!({}));
+    let tool = patient(&sandbox);
     sandbox.handle().block_on(async {
         for _ in 0..3 {
             let mut session = session(&tool, json!({})).await;

@@ -111,12 +111,13 @@ fn a_judger_sees_nothing_of_those_that_it_does_not_come_after() {
 
 #[test]
 fn a_judger_starts_after_the_last_sample_is_scored_and_the_others_at_once() {
-    const SLEEP: Duration = Duration::from_millis(2000);
+    const SLEEP: Duration = Duration::from_secs(6);
     const PAUSE: Duration = Duration::from_millis(100);
     let mut slow = plugin("slow", "sleepy");
     slow.spec.params.insert("milliseconds".into(), (SLEEP.as_millis() as u64).into());
     // Otherwise its sleep takes no time.
     slow.spec.grants.clock = ClockGrant::Real;
+    slow.spec.limits.deadline = Duration::from_secs(60);
     let scorer = load(vec![ranks("rank", "slow", &["slow"]), ranks("again", "rank", &["rank", "slow"]), slow]).unwrap();
     let start = Instant::now();
     let outcomes = scored(&scorer, &["a", "b", "c"], PAUSE);

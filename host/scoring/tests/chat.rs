@@ -147,7 +147,8 @@ fn an_endpoint_is_asked_as_its_limits_allow() {
     let runtime = Runtime::new().unwrap();
     let server = LimitedServer::new(100.0, 20, Duration::from_millis(2));
     let address = server.start(&runtime);
-    let limited = endpoint(address, json!({"requests_per_second": 100}));
+    // Never more than the server takes at once, however late its thread is.
+    let limited = endpoint(address, json!({"requests_per_second": 100, "concurrency": 16}));
     let plugins = ["a", "b"].map(|name| asking(name, "guests/asks.wasm", json!({})));
     let scorer = run(plugins.into(), limited).unwrap();
     let started: Vec<_> = (0..10)

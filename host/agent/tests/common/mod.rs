@@ -126,6 +126,13 @@ pub fn toolbox() -> PluginSpec {
     PluginSpec { limits, ..PluginSpec::new("toolbox", built("guests/toolbox.wasm")) }
 }
 
+/// The toolbox with so much time that none of its calls ends before the sample does.
+pub fn patient_toolbox() -> PluginSpec {
+    let toolbox = toolbox();
+    let limits = Limits { cpu: Duration::from_secs(60), deadline: Duration::from_secs(300), ..toolbox.limits };
+    PluginSpec { limits, ..toolbox }
+}
+
 pub fn limits() -> EpisodeLimits {
     EpisodeLimits {
         max_turns: 4,
