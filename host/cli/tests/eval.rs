@@ -248,7 +248,11 @@ fn how_far_it_is_shows_on_a_terminal_alone() {
     // It gives the command a terminal, whose output is its own.
     let gavel = format!("{} {}", env!("CARGO_BIN_EXE_gavel"), args.join(" "));
     let mut script = Command::new("script");
-    script.args(["-qec", &gavel, "/dev/null"]).current_dir(project.path("")).env("NO_PROXY", "127.0.0.1");
+    script
+        .args(["-qec", &gavel, "/dev/null"])
+        .current_dir(project.path(""))
+        .env("NO_PROXY", "127.0.0.1")
+        .env("TERM", "xterm");
     let output = script.stdin(Stdio::null()).output().expect("script is needed, of util-linux");
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && shown.contains("/6 answers, "), "{shown}");
