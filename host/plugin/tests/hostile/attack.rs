@@ -115,9 +115,9 @@ impl Attack {
         let bytes = |size: Option<ByteSize>, usual: usize| size.map_or(usual, |size| size.as_u64() as usize);
         let usual = Limits::default();
         let limits = Limits {
-            // Long enough that among a thousand other calls on a slow machine, only an attack on them reaches them.
-            deadline: given.deadline.unwrap_or(Duration::from_secs(300)),
-            cpu: given.cpu.unwrap_or(Duration::from_secs(60)),
+            // Long enough that among a thousand other calls, only an attack on the deadline reaches it.
+            deadline: given.deadline.unwrap_or(Duration::from_secs(60)),
+            cpu: given.cpu.unwrap_or(usual.cpu),
             memory: bytes(given.memory, 64 << 20),
             log: bytes(given.log, usual.log),
             handles: given.handles.unwrap_or(usual.handles),
