@@ -34,11 +34,8 @@ uint32_t gavel_agent_group_index(gavel_task task) {
 const gavel_message *gavel_agent_prompt(gavel_task task, size_t *count) {
     gavel_plugin_tasks_list_message_t list;
     gavel_plugin_tasks_method_task_prompt(of(task), &list);
-    gavel_message *messages = gavel_alloc(list.len * sizeof *messages);
-    for (size_t i = 0; i < list.len; i++) messages[i] = gavel_joined(&list.ptr[i]);
-    if (list.len) free(list.ptr);
     *count = list.len;
-    return messages;
+    return gavel_all_joined(list.ptr, list.len);
 }
 
 gavel_text gavel_agent_settings(gavel_task task) {
@@ -222,15 +219,8 @@ gavel_turn gavel_generate(gavel_conversation conversation, const char *options) 
 const gavel_tool_function *gavel_tools(size_t *count) {
     gavel_plugin_tools_list_tool_spec_t list;
     gavel_plugin_tools_specs(&list);
-    gavel_tool_function *functions = gavel_alloc(list.len * sizeof *functions);
-    for (size_t i = 0; i < list.len; i++) {
-        gavel_plugin_types_tool_spec_t *spec = &list.ptr[i];
-        functions[i] =
-            (gavel_tool_function){gavel_kept(spec->name), gavel_kept(spec->description), gavel_kept(spec->parameters)};
-    }
-    if (list.len) free(list.ptr);
     *count = list.len;
-    return functions;
+    return gavel_all_kept(list.ptr, list.len);
 }
 
 void gavel_call_tools(const gavel_tool_call *calls, size_t count, gavel_tool_answer *answers) {

@@ -33,6 +33,12 @@ bool gavel_end_answered(gavel_answer *answer, plugin_string_t *ret, gavel_plugin
 #if defined(GAVEL_EXPORT_REWARD) || defined(GAVEL_EXPORT_JUDGER) || defined(GAVEL_EXPORT_AGENT)
 /* Joins the texts of a message and frees it. */
 gavel_message gavel_joined(gavel_plugin_types_message_t *message);
+
+/* The messages of a list, which is freed. */
+const gavel_message *gavel_all_joined(gavel_plugin_types_message_t *messages, size_t count);
+
+/* The functions of a list, which is freed. */
+const gavel_tool_function *gavel_all_kept(gavel_plugin_types_tool_spec_t *specs, size_t count);
 #endif
 
 #endif

@@ -172,6 +172,23 @@ gavel_message gavel_joined(gavel_plugin_types_message_t *message) {
     return found;
 }
 
+const gavel_message *gavel_all_joined(gavel_plugin_types_message_t *messages, size_t count) {
+    gavel_message *found = gavel_alloc(count * sizeof *found);
+    for (size_t i = 0; i < count; i++) found[i] = gavel_joined(&messages[i]);
+    if (count) free(messages);
+    return found;
+}
+
+const gavel_tool_function *gavel_all_kept(gavel_plugin_types_tool_spec_t *specs, size_t count) {
+    gavel_tool_function *functions = gavel_alloc(count * sizeof *functions);
+    for (size_t i = 0; i < count; i++) {
+        functions[i] = (gavel_tool_function){gavel_kept(specs[i].name), gavel_kept(specs[i].description),
+                                             gavel_kept(specs[i].parameters)};
+    }
+    if (count) free(specs);
+    return functions;
+}
+
 #endif
 
 #ifdef GAVEL_HAS_SAMPLES
@@ -216,19 +233,11 @@ uint32_t gavel_group_index(gavel_sample sample) {
     return gavel_plugin_samples_method_sample_group_index(of(sample));
 }
 
-/* The texts of messages, which are freed. */
-static const gavel_message *joined(gavel_plugin_samples_list_message_t *list, size_t *count) {
-    gavel_message *messages = gavel_alloc(list->len * sizeof *messages);
-    for (size_t i = 0; i < list->len; i++) messages[i] = gavel_joined(&list->ptr[i]);
-    if (list->len) free(list->ptr);
-    *count = list->len;
-    return messages;
-}
-
 const gavel_message *gavel_prompt(gavel_sample sample, size_t *count) {
     gavel_plugin_samples_list_message_t list;
     gavel_plugin_samples_method_sample_prompt(of(sample), &list);
-    return joined(&list, count);
+    *count = list.len;
+    return gavel_all_joined(list.ptr, list.len);
 }
 
 bool gavel_prior(gavel_sample sample, const char *name, gavel_prior_verdict *verdict) {
@@ -301,7 +310,8 @@ uint32_t gavel_tool_turns(gavel_trajectory trajectory) {
 
 int64_t gavel_response_tokens(gavel_trajectory trajectory) {
     uint32_t tokens;
-    return gavel_plugin_samples_method_trajectory_response_tokens(of_trajectory(trajectory), &tokens) ? (int64_t)tokens : -1;
+    bool known = gavel_plugin_samples_method_trajectory_response_tokens(of_trajectory(trajectory), &tokens);
+    return known ? (int64_t)tokens : -1;
 }
 
 /* ---- The trace ---- */
@@ -315,21 +325,15 @@ gavel_text gavel_speaker(gavel_trajectory trajectory) {
 const gavel_message *gavel_trajectory_opening(gavel_trajectory trajectory, size_t *count) {
     gavel_plugin_samples_list_message_t list;
     gavel_plugin_samples_method_trajectory_opening(of_trajectory(trajectory), &list);
-    return joined(&list, count);
+    *count = list.len;
+    return gavel_all_joined(list.ptr, list.len);
 }
 
 const gavel_tool_function *gavel_offered(gavel_trajectory trajectory, size_t *count) {
     gavel_plugin_samples_list_tool_spec_t list;
     gavel_plugin_samples_method_trajectory_functions(of_trajectory(trajectory), &list);
-    gavel_tool_function *functions = gavel_alloc(list.len * sizeof *functions);
-    for (size_t i = 0; i < list.len; i++) {
-        gavel_plugin_types_tool_spec_t *spec = &list.ptr[i];
-        functions[i] =
-            (gavel_tool_function){gavel_kept(spec->name), gavel_kept(spec->description), gavel_kept(spec->parameters)};
-    }
-    if (list.len) free(list.ptr);
     *count = list.len;
-    return functions;
+    return gavel_all_kept(list.ptr, list.len);
 }
 
 const gavel_ended_call *gavel_calls(gavel_trajectory trajectory, size_t *count) {
