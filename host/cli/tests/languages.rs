@@ -148,7 +148,8 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     let all = score(&project, "reward", "rows.jsonl");
     let mut seen: Vec<String> = Vec::new();
     for (line, said) in all.iter().enumerate() {
-        assert!(said.iter().all(|other| *other == said[0]), "line {}: {said:?}", line + 1);
+        let verdicts = || lines(&project.path("out.jsonl"))[line]["plugins"].clone();
+        assert!(said.iter().all(|other| *other == said[0]), "line {}: {}", line + 1, verdicts());
         seen.push(said[0].to_string());
     }
     assert_eq!(all.len(), 1000);
@@ -298,6 +299,33 @@ fn an_agent_in_c_asks_for_everything(project: &Project) {
     });
     project.write("agent-c/cases.jsonl", &format!("{case}\n"));
     assert!(run(project, &["plugin", "test", "agent-c"]).contains("1 case passed"));
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn a_state_and_an_object_in_c_reach_rewards() {
+    let project = Project::new();
+    for (kind, source) in [("tool", include_str!("echoes/sums.c")), ("agent", include_str!("echoes/calls.c"))] {
+        let name = format!("{kind}-c");
+        run(&project, &["plugin", "new", &name, "--lang", "c", "--kind", kind]);
+        project.write(&format!("{name}/src/plugin.c"), source);
+        run(&project, &["plugin", "build", &name]);
+    }
+    project.add_reward("traces", "guests/traces.wasm", "weight = 0.0");
+    let agent = format!("agent.path={:?}", component("agent", "c"));
+    let tool = format!("tool=[{{name=\"shop\",path={:?}}}]", component("tool", "c"));
+    let settings = ["train.steps=1", "rollout.max_tokens=20", &agent, &tool];
+    let arguments = settings.iter().flat_map(|setting| ["--set", setting]);
+    let output = project.run(&["train", "-c", "train.toml"].into_iter().chain(arguments).collect::<Vec<_>>());
+    // Every attempt is the same, so that nothing is learned.
+    assert!(stderr(&output).contains("the rewards of each group are equal"), "{}", stderr(&output));
+    let trajectories = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    assert!(!trajectories.is_empty());
+    for line in trajectories {
+        assert_eq!((&line["states"], &line["extra"]), (&json!({"shop": {"sum": 5}}), &json!({"plan": [1.5, null]})));
+        let note: Value = serde_json::from_str(line["plugins"]["traces"]["reason"].as_str().unwrap()).unwrap();
+        assert_eq!((&note["trajectories"][0]["shop"], &note["extra"]), (&line["states"]["shop"], &line["extra"]));
+    }
 }
 
 #[test]
