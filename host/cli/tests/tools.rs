@@ -112,7 +112,9 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
 
     // The same policy, and an MCP server in place of the component.
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/tests/mcp_server.py");
-    let tool = format!("tool=[{{name=\"remote\",mcp=[\"python3\",{script:?},\"newest\",\"stdio\"]}}]");
+    let tool = format!(
+        "tool=[{{name=\"remote\",mcp=[\"python3\",{script:?},\"newest\",\"stdio\"],limits={{timeout=\"60s\"}}}}]"
+    );
     let mut arguments = [&TRAIN[..11], &["--set", "log.name=remote", "--set", &tool, "--dry-run"]].concat();
     let checked = String::from_utf8(project.succeed(&arguments).stdout).unwrap();
     assert!(checked.contains("tool: remote: MCP server `python3 ") && checked.contains("calculator"), "{checked}");
