@@ -172,7 +172,8 @@ fn calls_of_a_loop(policy_writes: bool, deadline: Duration, cpu: Duration) -> Ve
     let row = json!({"prompt": "Act.", "extra_info": {"agent_kwargs": {"act": act, "call": call}}});
     let mut spec = agent(built("guests/acts.wasm"), json!({}));
     spec.limits.deadline = deadline;
-    let tool = PluginSpec { limits: Limits { cpu, memory: 16 << 20, ..Limits::default() }, ..toolbox() };
+    let limits_of_tool = Limits { cpu, memory: 16 << 20, deadline: Duration::from_secs(60), ..Limits::default() };
+    let tool = PluginSpec { limits: limits_of_tool, ..toolbox() };
     let sandbox = sandbox();
     let sample = sandbox.handle().block_on(async {
         let agent = Arc::new(Agent::load(&sandbox, spec).await.unwrap());
@@ -208,7 +209,7 @@ fn the_variables_of_a_row_hold_in_every_conversation() {
 fn calls_count_before_the_policy_writes_and_where_the_agent_ends_before_them() {
     let (short, long) = (Duration::from_millis(200), Duration::from_secs(60));
     // A call before the policy writes, such as a search for its prompt, and a call that takes all of the sample's time.
-    for (policy_writes, deadline, cpu) in [(false, long, short), (true, Duration::from_secs(15), long)] {
+    for (policy_writes, deadline, cpu) in [(false, long, short), (true, Duration::from_secs(8), long)] {
         let uses = calls_of_a_loop(policy_writes, deadline, cpu);
         let [ToolUse { name: Some(name), ending: ToolEnding::OutOfBudget, turn: 0, seconds }] = &uses[..] else {
             panic!("{uses:?}")
