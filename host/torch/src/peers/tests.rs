@@ -10,6 +10,12 @@ use std::time::{Duration, Instant};
 /// The variable that says what a rank does.
 const CASE: &str = "GAVEL_TEST_CASE";
 
+/// How long ranks and clients wait at the start where that is not to run out.
+const START_WITHIN: Duration = Duration::from_secs(300);
+
+/// The variable with which torchrun says that it serves the store.
+const SERVED: [(&str, &str); 1] = [("TORCHELASTIC_USE_AGENT_STORE", "True")];
+
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -31,13 +37,17 @@ fn run(case: &str, size: usize) -> Vec<Output> {
 
 /// What a rank printed after `result: `.
 fn result(output: &Output) -> String {
+    printed(output, "result: ")
+}
+
+fn printed(output: &Output, after: &str) -> String {
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find_map(|line| line.split_once("result: ")).map(|(_, result)| result.to_owned());
+    let line = text.lines().find_map(|line| line.split_once(after)).map(|(_, rest)| rest.to_owned());
     line.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn joined() -> Result<Peers> {
-    Peers::join(Rendezvous { start_within: Duration::from_secs(20), ..Rendezvous::from_environment()?.unwrap() })
+    Peers::join(Rendezvous { start_within: START_WITHIN, ..Rendezvous::from_environment()?.unwrap() })
 }
 
 /// Not a test by itself: a rank of one.
@@ -134,9 +144,11 @@ fn written() -> u64 {
     bytes.parse().unwrap()
 }
 
-/// The bytes that are counted are those that the process writes, but for headers and the store.
+/// The bytes that are counted are those that the process writes, but for headers and the store, to which it writes more
+/// the longer an operation takes.
 fn costs(peers: &Peers) -> Result<String> {
     const LENGTH: usize = 24 << 20;
+    const MOST_OF_OTHERS: u64 = 1 << 20;
     let (tensor, others) = (Tensor::zeros([LENGTH as i64 / 4], (Kind::Float, Device::Cpu)), peers.size() - 1);
     type Case<'a> = (&'a str, &'a dyn Fn() -> Result<()>, fn(&Cost) -> u64);
     let cases: [Case; 5] = [
@@ -154,7 +166,7 @@ fn costs(peers: &Peers) -> Result<String> {
         let (cost, wrote) = (peers.take_cost(), written() - before);
         let Cost { sum_bytes, reduce_bytes, broadcast_bytes, gather_bytes, .. } = cost;
         assert_eq!(sum_bytes + reduce_bytes + broadcast_bytes + gather_bytes, bytes(&cost), "{name}: {cost:?}");
-        assert!(wrote.abs_diff(bytes(&cost)) < 50_000, "{name}: wrote {wrote}, {cost:?}");
+        assert!(wrote.abs_diff(bytes(&cost)) < MOST_OF_OTHERS, "{name}: wrote {wrote}, {cost:?}");
     }
 
     // Rank 0 computes while its sum runs. How long the ranks wait for it depends on how busy the machine is.
@@ -173,9 +185,16 @@ fn costs(peers: &Peers) -> Result<String> {
     Ok("counted".into())
 }
 
-/// The last rank but one ends itself; the others wait for it.
+/// The last rank but one ends itself; the others wait for it, and print how many seconds.
 fn wait_for_the_last_but_one(peers: &Peers, how: &str) -> Result<String> {
     peers.sum(&Tensor::from(1.0))?;
+    let since = Instant::now();
+    let outcome = lose_the_last_but_one(peers, how);
+    println!("\nwaited: {}", since.elapsed().as_secs_f64());
+    outcome
+}
+
+fn lose_the_last_but_one(peers: &Peers, how: &str) -> Result<String> {
     if peers.rank() + 2 == peers.size() {
         let signal = if how == "stopped" { "-STOP" } else { "-KILL" };
         Command::new("kill").args([signal, &std::process::id().to_string()]).status().unwrap();
@@ -229,7 +248,7 @@ fn a_tensor_that_ranks_cannot_exchange_is_an_error() {
     );
 }
 
-/// Asserts that all ranks but `gone` end within 15 seconds after it with an error that names it.
+/// Asserts that all ranks but `gone` have an error that names it soon after their last sum with it, and end.
 fn assert_named(case: &str, size: usize, gone: usize, how: &[&str]) {
     let port = free_port();
     let mut ranks: Vec<Child> = (0..size).map(|rank| start(case, rank, size, port, &[])).collect();
@@ -244,10 +263,13 @@ fn assert_named(case: &str, size: usize, gone: usize, how: &[&str]) {
         let text = result(output);
         assert!(text.starts_with(&format!("rank {gone} (process {id} on ")), "{case}: {text}");
         assert!(how.iter().any(|how| text.contains(how)), "{case}: {text}");
+        // 15 s are promised, and a busy machine may add to them.
+        let waited: f64 = printed(output, "waited: ").parse().unwrap();
+        assert!(waited < 25.0, "{case}: {waited} s");
     }
     println!("{case}, rank {gone} of {size}: {took:.1?}");
-    // They also start in this time.
-    assert!(took < Duration::from_secs(25), "{case}: {took:?}");
+    // They also start and leave in this time.
+    assert!(took < Duration::from_secs(120), "{case}: {took:?}");
 }
 
 #[test]
@@ -258,15 +280,20 @@ fn a_killed_rank_ends_the_others_and_is_named() {
     assert_named("killed-beside-counts", 2, 0, &["its store at 127.0.0.1:"]);
 }
 
+/// Waits until a rank says in the store that it is there.
+fn wait_for(rank: usize, process: &mut Child, store: &Store) {
+    while !store.has(&format!("gavel/0/here/{rank}")).unwrap() {
+        assert_eq!(process.try_wait().unwrap(), None, "rank {rank} ended before it was there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn a_store_that_ends_before_all_ranks_have_met_is_blamed_on_rank_0() {
     let port = free_port();
-    let store = Store::connect("127.0.0.1", port, true, Duration::from_secs(20)).unwrap();
+    let store = Store::connect("127.0.0.1", port, true, START_WITHIN).unwrap();
     let mut rank = start("operations", 1, 2, port, &[]);
-    while !store.has("gavel/0/here/1").unwrap() {
-        assert_eq!(rank.try_wait().unwrap(), None, "rank 1 ended before it was there");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(1, &mut rank, &store);
     drop(store);
     let text = result(&rank.wait_with_output().unwrap());
     assert!(text.starts_with(&format!("rank 1 cannot reach rank 0 at 127.0.0.1:{port}: libtorch: ")), "{text}");
@@ -300,7 +327,7 @@ fn a_rank_with_another_configuration_is_refused_by_name() {
 fn a_taken_port_is_tried_again_and_then_named() {
     let other = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = other.local_addr().unwrap().port();
-    let first = start("short", 0, 2, port, &[]);
+    let first = start("operations", 0, 2, port, &[]);
     let text = result(&first.wait_with_output().unwrap());
     assert!(text.starts_with(&format!("port {port} of this machine is taken | hint: set MASTER_PORT")), "{text}");
     // What listens there is no store.
@@ -322,16 +349,24 @@ fn a_taken_port_is_tried_again_and_then_named() {
 #[test]
 fn ranks_that_are_not_started_or_started_twice_are_named() {
     let port = free_port();
-    let ranks = [0, 2].map(|rank| start("short", rank, 4, port, &[]));
-    for output in ranks.map(|rank| rank.wait_with_output().unwrap()) {
-        let text = result(&output);
-        // The one that is not rank 0 may lose the store before its own time is over.
-        assert!(text == "ranks 1, 3 of 4 did not start within 3 s" || text.contains("libtorch"), "{text}");
-    }
+    let store = Store::connect("127.0.0.1", port, true, START_WITHIN).unwrap();
+    let mut third = start("short", 2, 4, port, &SERVED);
+    wait_for(2, &mut third, &store);
+    let first = result(&start("short", 0, 4, port, &SERVED).wait_with_output().unwrap());
+    assert_eq!(first, "ranks 1, 3 of 4 did not start within 3 s");
+    // Its time may be over before rank 0 is there.
+    let third = result(&third.wait_with_output().unwrap());
+    assert!(third == first || third == "ranks 0, 1, 3 of 4 did not start within 3 s", "{third}");
+    drop(store);
+
     let port = free_port();
-    let ranks = [0, 1, 1].map(|rank| start("short", rank, 3, port, &[]));
-    let texts = ranks.map(|rank| result(&rank.wait_with_output().unwrap()));
-    assert!(texts.iter().any(|text| text.starts_with("two processes have rank 1 | hint:")), "{texts:?}");
+    let store = Store::connect("127.0.0.1", port, true, START_WITHIN).unwrap();
+    let mut second = start("short", 1, 3, port, &SERVED);
+    wait_for(1, &mut second, &store);
+    let again = result(&start("short", 1, 3, port, &SERVED).wait_with_output().unwrap());
+    assert!(again.starts_with("two processes have rank 1 | hint:"), "{again}");
+    assert_eq!(result(&second.wait_with_output().unwrap()), "ranks 0, 2 of 3 did not start within 3 s");
+    drop(store);
 }
 
 // Only there is all of 127.0.0.0/8 this machine.
@@ -340,12 +375,12 @@ fn ranks_that_are_not_started_or_started_twice_are_named() {
 fn a_store_at_loopback_listens_nowhere_else() {
     for host in ["127.0.0.1", "localhost"] {
         let port = free_port();
-        let served = Store::connect(host, port, true, Duration::from_secs(20)).unwrap();
+        let served = Store::connect(host, port, true, START_WITHIN).unwrap();
         served.set("key", "value").unwrap();
         // Another address of this machine.
         let refused = TcpStream::connect(("127.0.0.2", port)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{host}");
-        let other = Store::connect(host, port, false, Duration::from_secs(20)).unwrap();
+        let other = Store::connect(host, port, false, START_WITHIN).unwrap();
         assert!(other.has("key").unwrap(), "{host}");
     }
 }
@@ -353,9 +388,9 @@ fn a_store_at_loopback_listens_nowhere_else() {
 #[test]
 fn the_store_may_be_that_of_torchruns_agent() {
     let port = free_port();
-    let agent = Store::connect("127.0.0.1", port, true, Duration::from_secs(20)).unwrap();
+    let agent = Store::connect("127.0.0.1", port, true, START_WITHIN).unwrap();
     for attempt in ["0", "1"] {
-        let more = [("TORCHELASTIC_USE_AGENT_STORE", "True"), ("TORCHELASTIC_RESTART_COUNT", attempt)];
+        let more = [SERVED[0], ("TORCHELASTIC_RESTART_COUNT", attempt)];
         let ranks = [0, 1].map(|rank| start("operations", rank, 2, port, &more));
         for output in ranks.map(|rank| rank.wait_with_output().unwrap()) {
             assert_eq!(result(&output), "right", "attempt {attempt}");

@@ -146,8 +146,9 @@ impl Watch {
         let start = Instant::now();
         self.shared.is_over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
-        // It is blocked where the store cannot be reached.
-        while !self.thread.is_finished() && start.elapsed() < BEAT {
+        // It is blocked where the store cannot be reached, and may be slow on a busy machine. The others take a rank that
+        // leaves without its word for a rank that was killed.
+        while !self.thread.is_finished() && start.elapsed() < SILENCE_OF_SUSPECT {
             std::thread::sleep(BEAT / 100);
         }
         if !self.thread.is_finished() || store.set(&beat(prefix, self.at.rank), LEFT).is_err() {
