@@ -199,11 +199,14 @@ fn acting(act: &Value) -> Project {
     project
 }
 
-/// The arguments of a step in which `acts` makes two samples of two rows, and may call the toolbox.
-fn act(settings: &[&str]) -> Vec<String> {
+/// The limits of a tool that answers, on a busy machine.
+const PATIENT: &str = "cpu=\"60s\",timeout=\"2m\"";
+
+/// The arguments of a step in which `acts` makes two samples of two rows, and may call the toolbox with these limits.
+fn act(limits: &str, settings: &[&str]) -> Vec<String> {
     let (agent, tool) = (built("guests/acts.wasm"), built("guests/toolbox.wasm"));
     let agent = format!("agent.path={agent:?}");
-    let tool = format!("tool=[{{name=\"toolbox\",path={tool:?},limits={{cpu=\"1s\"}}}}]");
+    let tool = format!("tool=[{{name=\"toolbox\",path={tool:?},limits={{{limits}}}}}]");
     let sizes = ["train.steps=1", "train.prompts_per_step=2", "train.mini_batch_prompts=2", "rollout.group_size=2"];
     let settings = [&sizes[..], &[agent.as_str(), tool.as_str()], settings].concat();
     let settings = settings.iter().flat_map(|setting| ["--set", setting]);
@@ -219,7 +222,7 @@ fn what_waits_for_a_tool_is_told_and_charged_to_it() {
         "rollout.max_tokens=500",
         "agent.on_tool_failure={out-of-budget=\"answer\"}",
     ];
-    let output = project.run(&act(&settings).iter().map(String::as_str).collect::<Vec<_>>());
+    let output = project.run(&act("cpu=\"1s\"", &settings).iter().map(String::as_str).collect::<Vec<_>>());
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("\n  sample 1.0.0: tool loop, "), "{said}");
@@ -235,7 +238,7 @@ fn states_and_objects_reach_rewards_and_replay_without_the_tool_and_the_agent() 
     let project = acting(&json!({"act": "call", "extra": {"plan": [1.5, null]}}));
     project.add_reward("traces", "guests/traces.wasm", "params = { payload = { parts = [4.5] } }\nweight = 0.0");
     let guests = ["acts.wasm", "toolbox.wasm"];
-    let mut arguments = act(&["rollout.max_tokens=20"]);
+    let mut arguments = act(PATIENT, &["rollout.max_tokens=20"]);
     for guest in guests {
         let path = built(&format!("guests/{guest}"));
         std::fs::copy(&path, project.path(guest)).unwrap();
@@ -285,7 +288,7 @@ fn training_computes_the_log_probs_of_rollout_with_every_template() {
             "model.init.max_position_embeddings=8192".to_owned(),
             "rollout.max_tokens=2000".to_owned(),
         ];
-        let arguments = act(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+        let arguments = act(PATIENT, &settings.iter().map(String::as_str).collect::<Vec<_>>());
         let output = project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         if !output.status.success() {
             let said = stderr(&output);

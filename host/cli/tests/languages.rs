@@ -82,7 +82,7 @@ fn said(project: &Project, file: &str, kind: &str, languages: &[&str]) -> Vec<Ve
 
 fn score(project: &Project, kind: &str, data: &str) -> Vec<Vec<Value>> {
     let plugins = LANGUAGES.map(|language| component(kind, language));
-    let mut args = vec!["score", "--data", data, "--out", "out.jsonl"];
+    let mut args = vec!["score", "--data", data, "--out", "out.jsonl", "--cpu", "60s", "--timeout", "300s"];
     for plugin in &plugins {
         args.extend(["--plugin", plugin]);
     }

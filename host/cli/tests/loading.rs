@@ -6,7 +6,6 @@ use gavel_plugin::{
     Limits, LoadBudget, LoadError, LoadLimits, Plugin, PluginSpec, ProgramSpec, Sandbox, SandboxConfig,
 };
 use std::num::NonZeroUsize;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -115,8 +114,10 @@ async fn a_compiler_that_is_killed_is_no_fault_of_the_plugin_and_not_remembered(
             "#!/bin/sh\nread -r id name state parent group rest < /proc/$$/stat\n\
              [ \"$group\" = $$ ] && echo its own group >&2\n{end}\n"
         );
-        std::fs::write(&killed, script).unwrap();
-        std::fs::set_permissions(&killed, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: a child of another test may inherit a file that is open here, and a file that
+        // somebody writes cannot be run.
+        let write = "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"";
+        assert!(Command::new("sh").args(["-c", write]).arg(&killed).arg(script).status().unwrap().success());
         let spec = PluginSpec::new("answer", built("plugins/exact-answer"));
         let loaded = Plugin::load(&sandbox(place.path(), LoadLimits::default(), killed.to_str()), spec.clone()).await;
         let error = loaded.err().unwrap();

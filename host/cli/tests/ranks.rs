@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// As torchrun sets them on one machine.
@@ -153,7 +154,7 @@ fn ranks_whose_judge_is_gone_stop_together_with_a_checkpoint() {
 fn write_liked(project: &Project) {
     write_pairs(project, 2);
     project.succeed(&["reward-model", "-c", "pairs.toml", "--set", "log.name=rm"]);
-    let reward = "[[reward]]\nname = \"liked\"\nreward_model = \"quality\"\n[reward_model.quality]\npath = \"runs/rm\"\n[checkpoint]";
+    let reward = "[[reward]]\nname = \"liked\"\nreward_model = \"quality\"\nlimits = { cpu = \"60s\", timeout = \"5m\" }\n[reward_model.quality]\npath = \"runs/rm\"\n[checkpoint]";
     project.write("train.toml", &project.read("train.toml").replace("[checkpoint]", reward));
 }
 
@@ -297,7 +298,7 @@ fn a_rank_that_is_killed_ends_the_others_and_any_number_of_ranks_resumes() {
     ranks[1].kill().unwrap();
     let start = Instant::now();
     let ends = ends(ranks);
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     for (status, said) in [&ends[0], &ends[2]] {
         assert_eq!(status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("rank 1 (process {killed} on ")), "{said}");
@@ -453,13 +454,16 @@ fn a_rank_that_pauses_for_a_while_changes_nothing() {
 }
 
 /// Two network namespaces, as two machines with a cable.
-struct Machines([&'static str; 2]);
+struct Machines([String; 2]);
 
 impl Machines {
     /// Nothing where a process may not make them.
-    fn new(names: [&'static str; 2]) -> Option<Self> {
-        let machines = Self(names);
-        let [a, b] = machines.0;
+    fn new() -> Option<Self> {
+        // No other test and no other run of the tests has these names.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let machines = Self(["a", "b"].map(|side| format!("gavel-{}-{number}-{side}", std::process::id())));
+        let [a, b] = machines.0.each_ref().map(String::as_str);
         machines.ip(&["netns", "add", a])?;
         machines.ip(&["netns", "add", b])?;
         machines.ip(&["-n", a, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", b])?;
@@ -478,7 +482,7 @@ impl Machines {
     fn start(&self, project: &Project, number: usize, args: &[&str]) -> Child {
         let inner = rank(project, number, 2, 29500, args);
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.0[number]]).arg(inner.get_program()).args(inner.get_args());
+        command.args(["netns", "exec", &self.0[number]]).arg(inner.get_program()).args(inner.get_args());
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env("MASTER_ADDR", "10.77.0.1").env("GLOO_SOCKET_IFNAME", "cable").env("LOCAL_RANK", "0");
         command.current_dir(project.path("")).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -489,7 +493,7 @@ impl Machines {
 impl Machines {
     /// Slows the cable down, in both directions. Nothing where the system cannot.
     fn slow_down(&self, rate: &str) -> Option<()> {
-        let slow = |machine: &&str| {
+        let slow = |machine: &String| {
             let limit = ["tbf", "rate", rate, "burst", "16kb", "latency", "400ms"];
             let mut tc = Command::new("tc");
             tc.args(["-n", machine, "qdisc", "add", "dev", "cable", "root"]).args(limit);
@@ -501,7 +505,7 @@ impl Machines {
 
 impl Drop for Machines {
     fn drop(&mut self) {
-        for machine in self.0 {
+        for machine in &self.0 {
             let _ = self.ip(&["netns", "del", machine]);
         }
     }
@@ -509,7 +513,7 @@ impl Drop for Machines {
 
 #[test]
 fn a_reward_model_on_another_machine_is_asked_over_the_network_of_the_ranks() {
-    let Some(machines) = Machines::new(["gavel-test-c", "gavel-test-d"]) else {
+    let Some(machines) = Machines::new() else {
         eprintln!("skipped: network namespaces need root and iproute2");
         return;
     };
@@ -529,7 +533,7 @@ fn a_reward_model_on_another_machine_is_asked_over_the_network_of_the_ranks() {
 
 #[test]
 fn a_slow_network_changes_nothing_but_the_time() {
-    let Some(machines) = Machines::new(["gavel-test-e", "gavel-test-f"]) else {
+    let Some(machines) = Machines::new() else {
         eprintln!("skipped: network namespaces need root and iproute2");
         return;
     };
@@ -557,7 +561,7 @@ fn a_slow_network_changes_nothing_but_the_time() {
 
 #[test]
 fn a_cut_between_two_machines_ends_both_sides() {
-    let Some(machines) = Machines::new(["gavel-test-a", "gavel-test-b"]) else {
+    let Some(machines) = Machines::new() else {
         eprintln!("skipped: network namespaces need root and iproute2");
         return;
     };
@@ -568,10 +572,10 @@ fn a_cut_between_two_machines_ends_both_sides() {
         assert!(ranks.iter_mut().all(|rank| rank.try_wait().unwrap().is_none()), "{:?}", ends(ranks));
         std::thread::sleep(Duration::from_millis(5));
     }
-    machines.ip(&["-n", machines.0[1], "link", "set", "cable", "down"]).unwrap();
+    machines.ip(&["-n", &machines.0[1], "link", "set", "cable", "down"]).unwrap();
     let start = Instant::now();
     let ends = ends(ranks);
-    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     for ((status, said), other) in ends.iter().zip([1, 0]) {
         assert_eq!(status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("rank {other} (process ")) && said.contains(" is gone: "), "{said}");

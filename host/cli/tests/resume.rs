@@ -55,23 +55,40 @@ fn a_signal_ends_supervised_training_after_a_step_with_a_checkpoint() {
     project.succeed(&args("log.name=whole").collect::<Vec<_>>());
     for (signal, name) in [("-TERM", "log.name=terminated"), ("-INT", "log.name=interrupted")] {
         let run = name.replace("log.name=", "runs/");
-        let (args, metrics) = (args(name).collect::<Vec<_>>(), project.path(&run).join("metrics.jsonl"));
-        let mut running = project.command(&args).stderr(Stdio::piped()).spawn().unwrap();
-        while lines(&metrics).len() < 4 && running.try_wait().unwrap().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        assert!(Command::new("kill").args([signal, &running.id().to_string()]).status().unwrap().success());
-        let output = running.wait_with_output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(130), "{said}");
+        let args = args(name).collect::<Vec<_>>();
+        let said = signal_on_the_way(&project, &args, &run, signal);
         assert!(said.contains("ending after the step under way, with a checkpoint"), "{said}");
-        let steps = lines(&metrics).len() - 1;
+        let steps = lines(&project.path(&run).join("metrics.jsonl")).len() - 1;
         assert!(steps < 300, "{said}");
         assert!(said.contains(&format!("stopped after step {steps}: {run}")), "{said}");
         assert!(project.path(&format!("{run}/checkpoints/step-{steps:06}")).is_dir(), "{said}");
         project.succeed(&[&args[..], &["--resume"]].concat());
         assert_eq!(project.metrics(&run), project.metrics("runs/whole"));
     }
+}
+
+/// Sends a run a signal after some steps. Returns what it said until it ended for that reason.
+fn signal_on_the_way(project: &Project, args: &[&str], run: &str, signal: &str) -> String {
+    let metrics = project.path(run).join("metrics.jsonl");
+    for _ in 0..10 {
+        let mut running = project.command(args).stderr(Stdio::piped()).spawn().unwrap();
+        let mut has_ended = false;
+        while !has_ended && lines(&metrics).len() < 4 {
+            std::thread::sleep(Duration::from_millis(1));
+            has_ended = running.try_wait().unwrap().is_some();
+        }
+        if !has_ended {
+            assert!(Command::new("kill").args([signal, &running.id().to_string()]).status().unwrap().success());
+        }
+        let output = running.wait_with_output().unwrap();
+        if output.status.code() == Some(130) {
+            return stderr(&output);
+        }
+        // On a busy machine, the run may end before it has the signal.
+        assert!(output.status.success(), "{}", stderr(&output));
+        std::fs::remove_dir_all(project.path(run)).unwrap();
+    }
+    panic!("the run was always over before it had the signal");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// What calls of a reward have on a busy machine.
+const LIMITS: &str = "limits = { cpu = \"60s\", timeout = \"120s\" }";
+
 /// A server in Python, which ends when this is dropped.
 struct Server {
     process: Child,
@@ -54,14 +57,14 @@ fn a_run_learns_from_a_server_and_its_verdicts_replay_without_it() {
     let groups = Server::start("shortest");
     let verl = Server::start("verl");
     let table = |name: &str, url: &str, more: &str| {
-        format!("[[reward]]\nname = {name:?}\nurl = \"{url}/score\"\nweight = 0.5\n{more}\n")
+        format!("[[reward]]\nname = {name:?}\nurl = \"{url}/score\"\nweight = 0.5\n{LIMITS}\n{more}\n")
     };
     let rewards = [
         table("letter", &letters.url, ""),
         table("shortest", &groups.url, "batch = \"group\""),
         table("found", &verl.url, "retries = 0"),
         format!(
-            "[[reward]]\nname = \"here\"\npath = {:?}\nweight = 0.0\nparams = {{ pattern = '(?s).*[a-z].*' }}",
+            "[[reward]]\nname = \"here\"\npath = {:?}\nweight = 0.0\n{LIMITS}\nparams = {{ pattern = '(?s).*[a-z].*' }}",
             built("plugins/format.wasm")
         ),
     ];
@@ -137,6 +140,10 @@ fn each_answer_has_its_outcome() {
             &params,
             "--grant",
             &grant,
+            "--cpu",
+            "60s",
+            "--timeout",
+            "120s",
             "--data",
             "rows.jsonl",
             "--out",

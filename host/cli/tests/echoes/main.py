@@ -55,7 +55,7 @@ def run(code: str) -> str:
 
 
 def opened(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=5) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         return f"{response.status} {response.url.rpartition('/')[2]} {response.read().decode()}"
 
 

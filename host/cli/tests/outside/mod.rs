@@ -113,7 +113,9 @@ pub fn servers_and_programs_answer(project: &Project, python: &str, js: &str) {
     let http = [url(""), "http://127.0.0.1:1".into()].map(|url| url.trim_end_matches('/').to_owned());
     let args = |data: &str, plugin: &str| {
         let path = format!("{plugin}/build/{plugin}.wasm");
-        ["score", "--data", data, "--out", "outside.out.jsonl", "--plugin", &path].map(str::to_owned)
+        let limits = ["--cpu", "60s", "--timeout", "300s"];
+        let args = ["score", "--data", data, "--out", "outside.out.jsonl", "--plugin", &path];
+        [&args[..], &limits].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let ask = |data: &str, plugin: &str| {
         let args = [&args(data, plugin)[..], &program(), &granted(plugin, &http)].concat();

@@ -15,8 +15,8 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
     // The first requests of a run are refused, after the one with which the reward is tried.
     let (address, refused) = (server(10, Duration::ZERO), "retries = 0");
     let chat = format!("[chat.judge]\nbase_url = \"http://{address}/v1\"\nmodel = \"none\"\n{refused}\n");
-    project.add_reward("asks", "guests/asks.wasm", &format!("weight = 0.5\ngrant = {{ chat = [\"judge\"] }}\n{chat}"));
-    project.write("train.toml", &project.read("train.toml").replace("validation = \"validation.jsonl\"\n", ""));
+    project.add_reward("asks", "guests/asks.wasm", &asks(&chat));
+    leave_validation_out(&project);
     train(&project, "run", "train.steps=2 schedule.retries=1");
     let metrics = project.metrics("runs/run");
     let outcomes = |step: usize| (&metrics[step]["outcome/asks/scored"], &metrics[step]["outcome/asks/unavailable"]);
@@ -38,6 +38,20 @@ fn a_sample_whose_judge_is_unavailable_is_drawn_again_a_bounded_number_of_times(
         (&metrics[1]["outcome/asks/unavailable"], &metrics[2]["outcome/asks/unavailable"]),
         (&10.into(), &0.into())
     );
+}
+
+/// The settings of a reward that asks the endpoint `judge`.
+fn asks(chat: &str) -> String {
+    format!("weight = 0.5\ngrant = {{ chat = [\"judge\"] }}\nlimits = {{ timeout = \"2m\" }}\n{chat}")
+}
+
+fn leave_validation_out(project: &Project) {
+    project.write("train.toml", &project.read("train.toml").replace("validation = \"validation.jsonl\"\n", ""));
+}
+
+/// Gives honest calls of a slow judge enough time on a busy machine.
+fn be_patient(project: &Project) {
+    project.write("train.toml", &(project.read("train.toml") + "[limits]\ntimeout = \"1m\"\n"));
 }
 
 /// The address of a server that answers 1 to the first request, refuses the next `refused` requests, and answers 1 to
@@ -70,11 +84,11 @@ fn server(refused: usize, delay: Duration) -> SocketAddr {
 #[test]
 fn waits_for_an_endpoint_are_told_and_charged_to_it() {
     let project = Project::new();
-    let address = server(0, Duration::from_millis(150));
+    let address = server(0, Duration::from_millis(600));
     let chat = format!("[chat.judge]\nbase_url = \"http://{address}/v1\"\nmodel = \"none\"\nconcurrency = 1\n");
-    project.add_reward("asks", "guests/asks.wasm", &format!("weight = 0.5\ngrant = {{ chat = [\"judge\"] }}\n{chat}"));
-    project.write("train.toml", &project.read("train.toml").replace("validation = \"validation.jsonl\"\n", ""));
-    let args = args("run", "train.steps=1");
+    project.add_reward("asks", "guests/asks.wasm", &asks(&chat));
+    leave_validation_out(&project);
+    let args = args("run", "train.steps=1 train.prompts_per_step=2");
     let log = project.path("run.log");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut run = project.command(&args).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
@@ -97,7 +111,8 @@ fn waits_for_an_endpoint_are_told_and_charged_to_it() {
 
 #[test]
 fn samples_of_a_validation_are_told_too() {
-    let project = project("milliseconds = 500");
+    let project = project("milliseconds = 2000");
+    be_patient(&project);
     let args = args("run", "train.steps=1");
     let log = project.path("run.log");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -121,7 +136,7 @@ fn signal(child: &std::process::Child, name: &str) {
 #[test]
 fn a_judge_that_hangs_or_crashes_now_and_then_costs_what_the_ledger_says() {
     let hangs = project("milliseconds = 0, hangs = 10");
-    hangs.write("train.toml", &(hangs.read("train.toml") + "[limits]\ntimeout = \"1s\"\n"));
+    hangs.write("train.toml", &(hangs.read("train.toml") + "[limits]\ntimeout = \"3s\"\n"));
     let waited = |metrics: &[Map<String, Value>]| -> f64 {
         metrics.iter().filter_map(|step| step.get("device_wait/reward/slow")?.as_f64()).sum()
     };
@@ -136,17 +151,18 @@ fn a_judge_that_hangs_or_crashes_now_and_then_costs_what_the_ledger_says() {
         assert!(count(metrics, "outcome/slow/out-of-budget/deadline") > 1);
         assert_eq!(count(metrics, "outcome/slow/scored") + count(metrics, "outcome/slow/out-of-budget"), 64);
     }
-    // With the synchronous schedule a step waits for its slowest sample.
+    // With the synchronous schedule a step waits for its slowest sample, after it has drawn all.
     let late =
         waits.iter().filter(|step| step.get("outcome/slow/out-of-budget").and_then(Value::as_u64) > Some(0)).count();
-    assert!(waited(&waits) > 0.9 * late as f64, "{}", waited(&waits));
+    assert!(waited(&waits) > 0.7 * 3.0 * late as f64, "{}", waited(&waits));
     assert!(waited(&goes_on) < waited(&waits), "{} {}", waited(&goes_on), waited(&waits));
 
     let crashes = project("milliseconds = 0, crashes = 10");
     train(&crashes, "run", "train.steps=4");
     let metrics = lines(&crashes.path("runs/run/metrics.jsonl"));
     assert!(count(&metrics, "outcome/slow/fault") > 1);
-    assert!(waited(&metrics) < 1.0, "{}", waited(&metrics));
+    // Less than the time limit of one call.
+    assert!(waited(&metrics) < 10.0, "{}", waited(&metrics));
 }
 
 /// Waits until something has happened, while the run continues.
@@ -165,28 +181,50 @@ fn a_run_says_what_it_waits_for_and_ends_with_a_checkpoint_when_asked_to() {
     // The checkpoint at its end is its first one.
     let args = args("asked", schedule);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let log = project.path("asked.log");
-    let mut run = project.command(&args).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
-    let said = || std::fs::read_to_string(&log).unwrap();
-    let metrics = project.path("runs/asked/metrics.jsonl");
-    wait_for(&mut run, said, || lines(&metrics).len() > 2);
-    signal(&run, "-USR1");
-    wait_for(&mut run, said, || said().contains(" samples that wait for their group, "));
-    signal(&run, "-INT");
-    let status = run.wait().unwrap();
-    let said = said();
-    assert_eq!(status.code(), Some(130), "{said}");
+    let said = ask_to_end(&project, &args, "asked");
     assert!(said.contains("ending after the step under way, with a checkpoint"), "{said}");
     assert!(said.contains("stopped after step "), "{said}");
-    let steps = lines(&metrics).len() - 1;
+    let steps = lines(&project.path("runs/asked/metrics.jsonl")).len() - 1;
     assert!(steps < 12 && project.path(&format!("runs/asked/checkpoints/step-{steps:06}")).is_dir(), "{said}");
     project.succeed(&[&args[..], &["--resume"]].concat());
     assert_eq!(project.metrics("runs/asked"), project.metrics("runs/whole"));
 }
 
+/// Asks a run what it waits for and then to end, on the way. Returns what it said.
+fn ask_to_end(project: &Project, args: &[&str], name: &str) -> String {
+    let (log, run) = (project.path("asked.log"), project.path(&format!("runs/{name}")));
+    let said = || std::fs::read_to_string(&log).unwrap();
+    for _ in 0..10 {
+        let mut child = project.command(args).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+        let mut has_ended = false;
+        while !has_ended && lines(&run.join("metrics.jsonl")).len() < 3 {
+            std::thread::sleep(Duration::from_millis(1));
+            has_ended = child.try_wait().unwrap().is_some();
+        }
+        while !has_ended && !said().contains(" samples that wait for their group, ") {
+            signal(&child, "-USR1");
+            std::thread::sleep(Duration::from_millis(10));
+            has_ended = child.try_wait().unwrap().is_some();
+        }
+        if !has_ended {
+            signal(&child, "-INT");
+        }
+        let status = child.wait().unwrap();
+        if status.code() == Some(130) {
+            return said();
+        }
+        // On a busy machine, the run may end before it is asked to.
+        assert!(status.success(), "{}", said());
+        std::fs::remove_dir_all(&run).unwrap();
+    }
+    panic!("the run was always over before it could be asked");
+}
+
 #[test]
 fn a_silent_run_says_what_it_waits_for_and_who_the_device_waited_for() {
-    let project = project("milliseconds = 1500");
+    let project = project("milliseconds = 5000");
+    be_patient(&project);
+    leave_validation_out(&project);
     let args = args("run", "train.steps=1 schedule.watchdog=1s");
     let start = Instant::now();
     let output = project.succeed(&args.iter().map(String::as_str).collect::<Vec<_>>());
@@ -198,10 +236,10 @@ fn a_silent_run_says_what_it_waits_for_and_who_the_device_waited_for() {
     assert!(said.contains(" s for reward/slow of sample 1."), "{said}");
     let step = &lines(&project.path("runs/run/metrics.jsonl"))[1];
     let seconds = |name: &str| step[name].as_f64().unwrap();
-    // How much of the reward's 1.5 s the device computes depends on how busy the machine is.
+    // How much of the reward's 5 s the device computes depends on how busy the machine is.
     let wait = seconds("device_wait/reward/slow");
     assert!(wait > 0.0 && wait < whole, "{step:?}");
     assert_eq!(step["device_wait/total"], step["device_wait/reward/slow"]);
     assert!(wait / whole < seconds("perf/device_idle") && seconds("perf/device_idle") <= 1.0, "{step:?}");
-    assert!(seconds("reward/slow/latency_p50") >= 1.5, "{step:?}");
+    assert!(seconds("reward/slow/latency_p50") >= 5.0, "{step:?}");
 }
