@@ -48,9 +48,8 @@ impl Connection {
         lifecycle: ClientLifecycleMode,
     ) -> Result<Result<Self, ClientLifecycleMode>, McpError> {
         let tool = || spec.name.clone();
-        let failed = |error: ClientInitializeError, process: Option<&Process>| {
-            let said = process.map(Process::last_words).filter(|said| !said.is_empty());
-            let said = said.map(|said| format!("; it wrote: {said}")).unwrap_or_default();
+        let failed = |error: ClientInitializeError, said: String| {
+            let said = if said.is_empty() { said } else { format!("; it wrote: {said}") };
             McpError::Connect {
                 tool: tool(),
                 server: spec.source.to_string(),
@@ -74,7 +73,10 @@ impl Connection {
                 };
                 match served {
                     Ok(service) => Ok(Ok(Self { service, process: Some(process) })),
-                    Err(error) => revision(&error).map(Err).ok_or_else(|| failed(error, Some(&process))),
+                    Err(error) => match revision(&error) {
+                        Some(lifecycle) => Ok(Err(lifecycle)),
+                        None => Err(failed(error, process.last_words().await)),
+                    },
                 }
             }
             McpSource::Url(url) => {
@@ -95,7 +97,7 @@ impl Connection {
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 match client().serve_with_lifecycle(transport, lifecycle).await {
                     Ok(service) => Ok(Ok(Self { service, process: None })),
-                    Err(error) => revision(&error).map(Err).ok_or_else(|| failed(error, None)),
+                    Err(error) => revision(&error).map(Err).ok_or_else(|| failed(error, String::new())),
                 }
             }
         }
@@ -127,8 +129,11 @@ impl Connection {
     }
 
     /// The end of what the server's process wrote to stderr.
-    pub(super) fn last_words(&self) -> String {
-        self.process.as_ref().map(Process::last_words).unwrap_or_default()
+    pub(super) async fn last_words(&self) -> String {
+        match &self.process {
+            Some(process) => process.last_words().await,
+            None => String::new(),
+        }
     }
 }
 

@@ -164,8 +164,8 @@ impl McpServer {
                     }
                     Ok(Ok(result)) => return result,
                     Ok(Err(lost)) => {
-                        self.report(&connection, &lost.what);
                         self.link.forget(&connection).await;
+                        self.report(&connection, &lost.what).await;
                         lost
                     }
                 },
@@ -215,8 +215,8 @@ impl McpServer {
     }
 
     /// Reports a connection that ended during a call.
-    fn report(&self, connection: &Connection, what: &str) {
-        let said = Some(connection.last_words()).filter(|said| !said.is_empty());
+    async fn report(&self, connection: &Connection, what: &str) {
+        let said = Some(connection.last_words().await).filter(|said| !said.is_empty());
         let said = said.map(|said| format!("; it wrote: {said}")).unwrap_or_default();
         let what = self.env.redact(format!("{what}{said}"));
         tracing::warn!("tool `{}`: {}", self.spec.name, gavel_data::Shown(&what));

@@ -5,10 +5,12 @@ use super::descendants::{self, MARK, new_mark};
 use std::io;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The variables of this process that every server sees: those that a program needs to start.
 const SHOWN: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
@@ -16,13 +18,16 @@ const SHOWN: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 const MESSAGE_BYTES: usize = 16 << 20;
 /// How much of the end of its stderr is kept, in bytes.
 const STDERR_BYTES: usize = 2048;
+/// How long the rest of its stderr is waited for once it has ended. What it started may keep its stderr open.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A server's process, which is killed with all that it started when this is dropped.
 pub(super) struct Process {
     child: Child,
     /// What its processes carry as the variable `MARK`.
     mark: String,
-    last_words: Arc<Mutex<Vec<u8>>>,
+    /// The end of its stderr, until it is closed.
+    last_words: watch::Receiver<Vec<u8>>,
     damaged: Damaged,
 }
 
@@ -54,8 +59,8 @@ impl Process {
         else {
             return Err(io::Error::other("it has no stdin, stdout or stderr"));
         };
-        let last_words = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(keep_last(stderr, last_words.clone()));
+        let (kept, last_words) = watch::channel(Vec::new());
+        tokio::spawn(keep_last(stderr, kept));
         let (messages, damaged) = Messages::of(stdout);
         Ok((Self { child, mark, last_words, damaged }, messages, stdin))
     }
@@ -65,10 +70,12 @@ impl Process {
         self.damaged.anew()
     }
 
-    /// The end of what it wrote to stderr.
-    pub(super) fn last_words(&self) -> String {
-        let bytes = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).trim().to_owned()
+    /// The end of what it wrote to stderr, for a server that ends.
+    pub(super) async fn last_words(&self) -> String {
+        let mut last_words = self.last_words.clone();
+        // This returns, with an error, once stderr is closed.
+        let _ = timeout(LAST_WORDS_WITHIN, last_words.wait_for(|_| false)).await;
+        String::from_utf8_lossy(&last_words.borrow()).trim().to_owned()
     }
 }
 
@@ -86,13 +93,14 @@ impl Drop for Process {
     }
 }
 
-async fn keep_last(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
+async fn keep_last(mut stderr: ChildStderr, kept: watch::Sender<Vec<u8>>) {
     let mut chunk = [0; STDERR_BYTES];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&chunk[..read]);
-        let over = kept.len().saturating_sub(STDERR_BYTES);
-        kept.drain(..over);
+        kept.send_modify(|kept| {
+            kept.extend_from_slice(&chunk[..read]);
+            let over = kept.len().saturating_sub(STDERR_BYTES);
+            kept.drain(..over);
+        });
     }
 }
 
