@@ -156,26 +156,25 @@ fn lower_priority(nice: libc::c_int) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Poll;
     use std::time::Instant;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
+    use tokio::net::{TcpListener, TcpStream};
 
     #[test]
     fn answers_of_a_server_do_not_wait_for_many_slices_of_a_call_that_loops() {
         const ANSWERS: usize = 20;
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let lane = Lane::new("test", 1, 0, SLOW_EVENT_INTERVAL).unwrap();
+        let listener = lane.handle.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            let (mut stream, mut byte) = (listener.accept().unwrap().0, [0]);
-            while stream.read_exact(&mut byte).is_ok() {
-                stream.write_all(&byte).unwrap();
+        // A task of the lane: on a busy machine, a thread of its own would wait for a processor for many slices.
+        lane.handle.spawn(async move {
+            let (mut stream, mut byte) = (listener.accept().await.unwrap().0, [0]);
+            while stream.read_exact(&mut byte).await.is_ok() {
+                stream.write_all(&byte).await.unwrap();
             }
         });
-        let lane = Lane::new("test", 1, 0, SLOW_EVENT_INTERVAL).unwrap();
         let slices = Arc::new(AtomicUsize::new(0));
         let counted = slices.clone();
         // As an interrupted guest: it wakes itself.
