@@ -7,6 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
+/// Nobody listens there.
+const GONE: &str = "http://127.0.0.1:1";
+
 /// A server that gives these answers, one after the other. Returns its address, and a thread with the bodies that
 /// it received.
 fn serve(answers: Vec<(&'static str, &'static str)>) -> (String, JoinHandle<Vec<Value>>) {
@@ -178,7 +181,7 @@ async fn a_ranking_that_is_not_one_score_a_document_is_never_a_score() {
 
 #[tokio::test]
 async fn a_conversation_of_several_turns_is_not_reranked() {
-    let endpoint = endpoint("http://127.0.0.1:1", "protocol = \"rerank\"");
+    let endpoint = endpoint(GONE, "protocol = \"rerank\"");
     let mut turns = conversation();
     turns.insert(0, Message::new(Role::System, "Be brief."));
     let reversed = conversation().into_iter().rev().collect();
@@ -192,10 +195,9 @@ async fn a_conversation_of_several_turns_is_not_reranked() {
 
 #[tokio::test]
 async fn a_server_that_is_gone_is_left_out() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let scored = ("200 OK", r#"{"data": [{"probs": [0.25]}]}"#);
     let (url, server) = serve(vec![scored; 3]);
-    let endpoint = endpoints(&[&format!("http://{gone}"), &url], "");
+    let endpoint = endpoints(&[GONE, &url], "");
     // The first request finds the server that is gone, and is sent to the other.
     for _ in 0..3 {
         assert_eq!(endpoint.clone().score(conversation()).await, Ok(ConversationScore::whole(0.25)));
@@ -205,12 +207,11 @@ async fn a_server_that_is_gone_is_left_out() {
 
 #[test]
 fn a_server_that_is_gone_before_the_run_is_a_mistake_only_if_it_is_alone() {
-    let gone = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let (url, server) = serve(vec![("200 OK", r#"{"data": [{"probs": [0.25]}]}"#)]);
-    assert!(endpoints(&[&gone, &url], "").check().is_ok());
+    assert!(endpoints(&[GONE, &url], "").check().is_ok());
     server.join().unwrap();
-    let wrong = endpoints(&[&gone, &gone], "").check().err().unwrap();
-    assert!(wrong.what.starts_with(&format!("{gone}/classify: ")), "{}", wrong.what);
+    let wrong = endpoints(&[GONE, GONE], "").check().err().unwrap();
+    assert!(wrong.what.starts_with(&format!("{GONE}/classify: ")), "{}", wrong.what);
     // One that answers otherwise than it must is not left out.
     let ((url, server), (other, refusing)) =
         (serve(vec![("200 OK", r#"{"data": [{"probs": [0.25]}]}"#)]), serve(vec![("404 Not Found", "no")]));
