@@ -10,7 +10,12 @@ use crate::model::Model;
 /// one sequence of the model's positions takes, even if that is more than the free memory: few sequences are that long.
 /// `None` if the system does not report its memory.
 pub fn cache_budget(model: &Model, config: &EngineConfig) -> Option<usize> {
-    let free = memory(model.device()).ok()?.free / 10 * 9;
+    budget_of(memory(model.device()).ok()?.free, model, config)
+}
+
+/// The same where so much memory is free.
+fn budget_of(free: u64, model: &Model, config: &EngineConfig) -> Option<usize> {
+    let free = free / 10 * 9;
     let footprint = Footprint::new(model.config(), model.kind(), model.device());
     let prefill = footprint.layer(PassShape::unshared(1)).saturating_mul(config.prefill_tokens as u64);
     let sampling = footprint.sampling(1, true).saturating_mul(config.max_batch as u64);
@@ -30,11 +35,20 @@ mod tests {
         let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
         let config: ModelConfig = serde_json::from_str(json).unwrap();
         let model = Model::random(config, 0, Device::Cpu).unwrap();
-        let found = memory(Device::Cpu).unwrap();
+        let budget = |free, max_batch| {
+            budget_of(free, &model, &EngineConfig { max_batch, ..EngineConfig::default() }).unwrap() as u64
+        };
         for max_batch in [1, 256, usize::MAX] {
-            let budget = cache_budget(&model, &EngineConfig { max_batch, ..EngineConfig::default() }).unwrap() as u64;
-            // Other processes take and free memory meanwhile.
-            assert!((found.free / 4..found.total / 10 * 9).contains(&budget), "{max_batch}: {budget} of {found:?}");
+            for free in [1 << 30, 1 << 36] {
+                let budget = budget(free, max_batch);
+                assert!((free / 10 * 4..free / 10 * 9).contains(&budget), "{max_batch}: {budget} of {free}");
+            }
+            let longest = Footprint::new(model.config(), model.kind(), model.device()).cache_per_token()
+                * model.config().positions() as u64;
+            assert_eq!(budget(0, max_batch), longest);
         }
+        // What is free on this machine changes from moment to moment.
+        let budget = cache_budget(&model, &EngineConfig::default()).unwrap() as u64;
+        assert!(budget > 0 && budget < memory(Device::Cpu).unwrap().total, "{budget}");
     }
 }
