@@ -93,17 +93,19 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>, rule: &
     let mut unrewarded = members(groups.iter().copied()).filter(|member| member.outcome.reward.is_none()).peekable();
     let first = unrewarded.peek().map(|first| {
         let reason = first.outcome.reason.as_deref().unwrap_or("no reason is known");
-        format!("; the first: {}: {}", sample_name(&first.sample), ShownLines(reason))
+        format!("the first: {}: {}", sample_name(&first.sample), ShownLines(reason))
     });
     if unrewarded.count() == members(groups.iter().copied()).count() {
-        let counts = counts(groups, config);
-        return format!("no sample had a reward ({counts}{})", first.unwrap_or_default());
+        let counts = Some(counts(groups, config)).filter(|counts| !counts.is_empty());
+        let known = counts.into_iter().chain(first).collect::<Vec<_>>().join("; ");
+        let known = if known.is_empty() { known } else { format!(" ({known})") };
+        return format!("no sample had a reward{known}");
     }
     let of_kind =
         |kind: DropReason| groups.iter().filter(|group| DropReason::of(group, table, rule) == Some(kind)).count();
     let (few, equal) = (of_kind(DropReason::TooFewScored), of_kind(DropReason::EqualRewards));
     let few = (few > 0).then(|| {
-        let first = first.unwrap_or_default();
+        let first = first.map(|first| format!("; {first}")).unwrap_or_default();
         format!("{few} had fewer than train.min_scored = {} samples with a reward{first}", table.min_scored())
     });
     let equal = (equal > 0).then(|| format!("{equal} had equal rewards"));
@@ -132,7 +134,8 @@ fn counts(groups: &[&Group], config: &Config<RlTable>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::rl_table;
+    use crate::testing::{group, rl_table};
+    use gavel_data::{Evaluation, Outcome};
 
     /// The step that stops a run, and the error.
     fn stopped(text: &str, learned: &[bool]) -> (usize, String) {
@@ -168,6 +171,27 @@ mod tests {
             let (step, error) = stopped("", &vec![false; steps]);
             assert!(step == steps && error.starts_with(said), "{error}");
         }
+    }
+
+    #[test]
+    fn a_step_without_a_reward_says_what_is_known() {
+        let mut config: Config<RlTable> = toml::from_str(
+            "model = { path = 'm' }\ndata = { train = 't' }\nrollout = { group_size = 2, max_tokens = 1 }\n\
+             train = { steps = 1, prompts_per_step = 1, learning_rate = 1e-3 }",
+        )
+        .unwrap();
+        config.reward.push(toml::from_str("name = 'judge'\npath = 'judge.wasm'").unwrap());
+        let why = |groups: &[&Group]| why_unlearned(groups, &config, &CreditRule::plain());
+        assert_eq!(why(&[]), "no sample had a reward");
+        // Without a verdict, as where no reward was asked.
+        let mut group = group(&[(OutcomeKind::Abstained, None); 2]);
+        let first = "the first: sample 0 of t: no reason is known";
+        assert_eq!(why(&[&group]), format!("no sample had a reward ({first})"));
+        for member in &mut group.members {
+            let abstained = Evaluation::without_call(Outcome::Abstained("mine".into()));
+            member.outcome.plugins.insert("judge".into(), abstained);
+        }
+        assert_eq!(why(&[&group]), format!("no sample had a reward (judge: 2 abstained; {first})"));
     }
 
     #[test]
