@@ -53,6 +53,9 @@ fn project(case: &Case) -> tempfile::TempDir {
     let format = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plugins/format.wasm");
     let config = format!(
         r#"
+# Each thread takes memory of its own.
+[resources]
+torch_threads = 2
 [model]
 device = "cpu"
 dtype = {:?}

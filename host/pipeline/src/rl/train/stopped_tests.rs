@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
+/// The limits of honest calls on a busy machine.
+const PATIENT: &str = "limits = { cpu = '1m', timeout = '2m' }";
+
 /// A judge whose score is the length of the response, until it has answered so many requests.
 #[derive(Clone)]
 struct Judge {
@@ -58,7 +61,7 @@ impl Judge {
     fn config(&self, folder: &Path, name: &str, added: &str) -> Config<RlTable> {
         let mut config = config(folder, name, added);
         config.reward[0].weight = 0.0;
-        let judge = format!("name = 'judge'\nurl = {:?}\non_endpoint_down = 'pause'", self.url);
+        let judge = format!("name = 'judge'\nurl = {:?}\non_endpoint_down = 'pause'\n{}", self.url, PATIENT);
         config.reward.push(toml::from_str(&judge).unwrap());
         let service = super::tests::repository().join("target/plugins/service.wasm");
         config.reward[1].path = Some(service);
