@@ -32,6 +32,9 @@ FORMS = {
 }
 FORMS_EACH = 3
 
+# What honest code has on a busy machine.
+CPU = {"cpu_ms": 60000}
+
 
 def cpython(code, stdin):
     ran = subprocess.run([sys.executable, "-c", code], input=stdin, capture_output=True, text=True, timeout=100)
@@ -41,7 +44,8 @@ def cpython(code, stdin):
 
 def case(name, code, truth):
     response = f"```python\n{code}```"
-    return {"case": name, "response": response, "ground_truth": json.dumps(truth), "expect": {"score": 1.0}}
+    truth = json.dumps(truth)
+    return {"case": name, "response": response, "ground_truth": truth, "params": CPU, "expect": {"score": 1.0}}
 
 
 def of_algorithms():
