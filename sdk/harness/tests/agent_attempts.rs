@@ -22,7 +22,7 @@ fn written(folder: &Path, lines: &[Value]) -> PathBuf {
 fn ran(plugin: &str, lines: &[Value]) -> Result<CaseResults, HarnessError> {
     let folder = tempfile::tempdir().unwrap();
     let file = CaseFile::read(&written(folder.path(), lines))?;
-    let limits = Limits { cpu: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits { cpu: Duration::from_secs(2), ..Limits::default() };
     let spec = PluginSpec { limits, ..PluginSpec::new(plugin, built(&format!("guests/{plugin}.wasm"))) };
     run(&Harness::new().unwrap(), &spec, &BTreeMap::new(), &file)
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 fn spec() -> PluginSpec {
-    let limits = Limits { cpu: Duration::from_millis(200), memory: 16 << 20, ..Limits::default() };
+    let limits = Limits { cpu: Duration::from_secs(2), memory: 16 << 20, ..Limits::default() };
     PluginSpec { limits, ..PluginSpec::new("toolbox", built("guests/toolbox.wasm")) }
 }
 

@@ -10,7 +10,7 @@ from gavel_rl.trl import RewardFunction
 from gavel_rl.verl import compute_score
 from test_processes import run
 
-LIMITS = {"cpu": "100ms"}
+LIMITS = {"cpu": "2s"}
 
 
 def setUpModule() -> None:
