@@ -2,7 +2,7 @@
 //! the plugin's verdict.
 
 use gavel_data::{Blame, Message, Outcome, Role, Sample, Task, Trajectory};
-use gavel_plugin::{Grants, PluginSpec, SandboxConfig};
+use gavel_plugin::{Grants, Limits, PluginSpec, SandboxConfig};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A server with set answers, and a plugin that asks it.
 struct Exchange {
@@ -34,6 +35,8 @@ static EXCHANGE: LazyLock<Exchange> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests/asks.wasm");
     assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
     let mut spec = PluginSpec::new("asks", path);
+    // A busy machine takes many times longer, and time that ran out would be no answer.
+    spec.limits = Limits { cpu: Duration::from_secs(60), deadline: Duration::from_secs(120), ..Limits::default() };
     spec.grants = Grants { chat: vec!["judge".into()], ..Grants::default() };
     // One attempt: the endpoint's answer is the same each time.
     let endpoint = json!({"base_url": format!("http://{address}/v1"), "model": "judge", "retries": 0});
