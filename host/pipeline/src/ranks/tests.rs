@@ -1,8 +1,8 @@
 //! Each test starts ranks, which are processes of this test's executable.
 
 use super::*;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use tokio::net::TcpSocket;
 
 /// The variable that makes a process a rank.
 const IS_RANK: &str = "GAVEL_TEST_RANK";
@@ -30,13 +30,26 @@ fn a_rank() {
     });
 }
 
+/// A port at which rank 0 may listen, and which is nobody else's while the socket is there.
+fn reserved_port() -> (TcpSocket, u16) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
+}
+
 #[test]
 fn ranks_stop_together_if_one_has_an_error() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let (_reserved, port) = reserved_port();
     let start = |rank: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["ranks::tests::a_rank", "--exact", "--nocapture"]).env(IS_RANK, "1");
-        command.envs([("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port), ("OMP_NUM_THREADS", "1")]);
+        command.envs([
+            ("MASTER_ADDR", "127.0.0.1"),
+            ("MASTER_PORT", port.to_string().as_str()),
+            ("OMP_NUM_THREADS", "1"),
+        ]);
         command.env("RANK", rank.to_string()).env("WORLD_SIZE", "3");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };

@@ -12,10 +12,10 @@ use crate::{
 use gavel_policy::memory::Footprint;
 use gavel_policy::{Device, Moment, Packed, PackedRow, Stage};
 use gavel_torch::peers::Peers;
-use std::net::TcpListener;
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use tch::Kind;
+use tokio::net::TcpSocket;
 
 /// The variable that says what a rank does.
 const CASE: &str = "GAVEL_TEST_CASE";
@@ -23,12 +23,25 @@ const CASE: &str = "GAVEL_TEST_CASE";
 /// How far a number may be from the number of one process, relative to the largest number.
 const ROUNDING: f64 = 1e-11;
 
+/// A port at which rank 0 may listen, and which is nobody else's while the socket is there.
+fn reserved_port() -> (TcpSocket, u16) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
+}
+
 fn run(case: &str, size: usize) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let (_reserved, port) = reserved_port();
     let start = |rank: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["trainer::tests::ranks::a_rank", "--exact", "--nocapture"]).env(CASE, case);
-        command.envs([("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port), ("OMP_NUM_THREADS", "1")]);
+        command.envs([
+            ("MASTER_ADDR", "127.0.0.1"),
+            ("MASTER_PORT", port.to_string().as_str()),
+            ("OMP_NUM_THREADS", "1"),
+        ]);
         command.env("RANK", rank.to_string()).env("WORLD_SIZE", size.to_string());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
