@@ -1,6 +1,6 @@
 //! Gavel's rewards in Python: the extension module `gavel_rl._native`.
 //!
-//! A [`scorer::Scorer`] is made from a [`config::ScorerTable`] and scores rows, which [`row`] reads from Python. What it
+//! A [`scorer::Scorer`] is made from a [`config::Config`] and scores rows, which [`row`] reads from Python. What it
 //! gives are [`outcome::Outcome`]s. No thread of the sandbox ever waits for Python's lock: a thread of Python waits for
 //! outcomes without the lock, or an event loop gets them from an [`inbox::Inbox`].
 

@@ -1,6 +1,6 @@
 //! The scorer that threads of Python and event loops share.
 
-use crate::config::{Config, ScorerTable};
+use crate::config::Config;
 use crate::error::{not_loaded, unusable};
 use crate::inbox::{Call, Inbox};
 use crate::outcome::Outcome;
@@ -109,8 +109,7 @@ impl Scorer {
     /// Loads the rewards of a configuration, which is JSON.
     #[new]
     fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
-        let Config { plugins, scorer, seed } =
-            ScorerTable::parse(config).and_then(ScorerTable::validate).map_err(PyValueError::new_err)?;
+        let Config { plugins, scorer, seed } = Config::read(config).map_err(PyValueError::new_err)?;
         let loading = thread::spawn(move || gavel_scoring::Scorer::new(plugins, scorer));
         // To compile a component takes seconds.
         while !loading.is_finished() {
