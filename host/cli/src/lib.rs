@@ -21,13 +21,15 @@ mod replay;
 mod report;
 mod score;
 #[doc(hidden)]
+pub mod serve;
+#[doc(hidden)]
 pub mod table;
 #[doc(hidden)]
 pub mod terminal;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
-use command::{Command, LogLevel};
+use clap::{CommandFactory, Parser, Subcommand};
+use command::LogLevel;
 use models::{Beside, hand_over};
 use std::process::ExitCode;
 
@@ -40,6 +42,20 @@ struct Cli {
     log: LogLevel,
     #[command(subcommand)]
     command: Command,
+}
+
+/// `gavel-models` serves models too.
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    #[command(flatten)]
+    Other(Box<command::Command>),
+}
+
+impl Command {
+    fn lists_commands(&self) -> bool {
+        matches!(self, Self::Other(command) if command.lists_commands())
+    }
 }
 
 /// Runs the command of this process. What this program does not know, and what lists all commands, is the other
@@ -55,5 +71,8 @@ pub fn gavel() -> ExitCode {
     };
     let cli = parsed.unwrap_or_else(|error| models::exit(&error));
     command::start(&cli.log.level, |gavel| gavel);
-    command::end(cli.command.run::<Beside>(Cli::command()))
+    command::end(match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Other(command) => command.run::<Beside>(Cli::command()),
+    })
 }

@@ -105,8 +105,12 @@ fn alone(project: &Project, args: &[&str]) -> (Option<i32>, String, String) {
 fn without_its_other_program_gavel_names_the_commands_that_it_lacks() {
     let project = Project::empty();
     for command in ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"] {
+        let shown = match command {
+            "serve" => "`gavel serve` without --rewards".to_owned(),
+            _ => format!("`gavel {command}`"),
+        };
         let expected = format!(
-            "error: `gavel {command}` needs the program gavel-models, which is not beside this gavel\nhint: to train, evaluate or serve, build gavel with its default features, and keep both programs in one folder\n"
+            "error: {shown} needs the program gavel-models, which is not beside this gavel\nhint: to train, evaluate or serve, build gavel with its default features, and keep both programs in one folder\n"
         );
         assert_eq!(alone(&project, &[command, "-c", "run.toml"]), (Some(2), String::new(), expected));
     }

@@ -1,9 +1,7 @@
 //! A model as a service: an HTTP server that speaks the OpenAI API, or the API of classifiers.
 
 pub mod classifier;
-mod connections;
 mod metrics;
 pub mod openai;
 
-pub use connections::serve;
 pub use metrics::Metrics;

@@ -9,8 +9,9 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 21] = [
     "gavel-data",
+    "gavel-http",
     "gavel-runs",
     "gavel-endpoint",
     "gavel-hub",
@@ -26,6 +27,7 @@ const ORDER: [&str; 19] = [
     "gavel-config",
     "gavel-pipeline",
     "gavel-project",
+    "gavel-service",
     "gavel-harness",
     "gavel-rl",
     "gavel",

@@ -6,7 +6,7 @@ use anyhow::{Error, anyhow};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The commands of `gavel-models`.
-const LACKING: [&str; 9] = ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"];
+const LACKING: [&str; 8] = ["train", "sft", "reward-model", "dpo", "eval", "generate", "merge", "bench"];
 
 /// Why one of them cannot run.
 const LACKS: &str = "needs the program gavel-models, which is not beside this gavel";
@@ -32,8 +32,21 @@ pub fn exit(error: &clap::Error) -> ! {
         (error.kind(), error.get(ContextKind::InvalidSubcommand))
         && LACKING.contains(&name.as_str())
     {
-        terminal::error(&format!("`gavel {name}` {LACKS}\nhint: {WHAT_TO_DO}"));
-        std::process::exit(error.exit_code());
+        end(&format!("`gavel {name}` {LACKS}"), error);
+    }
+    if serves_model() && error.use_stderr() {
+        end(&format!("`gavel serve` without --rewards {LACKS}"), error);
     }
     error.exit()
+}
+
+fn end(what: &str, error: &clap::Error) -> ! {
+    terminal::error(&format!("{what}\nhint: {WHAT_TO_DO}"));
+    std::process::exit(error.exit_code());
+}
+
+/// Whether the command line is `gavel serve` for a model. Rewards are served without `gavel-models`.
+fn serves_model() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    words.any(|word| word == "serve") && !words.any(|word| word.to_string_lossy().starts_with("--rewards"))
 }

@@ -1,7 +1,8 @@
 //! A reward model that this rank answers the other ranks with, as `gavel serve` does.
 
+use gavel_http::serve;
 use gavel_rollout::RewardModel;
-use gavel_serve::{classifier, serve};
+use gavel_serve::classifier;
 use std::net::{IpAddr, TcpListener};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;

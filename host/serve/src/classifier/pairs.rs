@@ -4,7 +4,6 @@
 use super::activation::activate;
 use super::request::Common;
 use super::server::{Classifier, Input, check_texts};
-use crate::openai::aside::Size;
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use crate::openai::server::{now, usage};
@@ -12,6 +11,7 @@ use crate::openai::settings::OneOrMany;
 use axum::Json;
 use axum::extract::State;
 use gavel_data::{Message, Role};
+use gavel_http::Size;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -1,9 +1,9 @@
 //! The state that the paths of a classifier share.
 
-use crate::openai::aside::{Size, aside};
 use crate::openai::error::ApiError;
 use futures::future::{BoxFuture, try_join_all};
 use gavel_data::Message;
+use gavel_http::{Size, aside};
 use gavel_rollout::{Labels, RewardModel, RewardModelError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -1,118 +1,22 @@
-//! The body of a request, as JSON of the form that is expected.
+//! The body of a request, with errors of the OpenAI API.
 
-use super::aside::{SHORT, Size, aside};
 use super::error::ApiError;
-use super::large_bodies::{LargeBodies, Place};
-use crate::connections::Client;
-use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
-use bytes::BytesMut;
+use gavel_http::{Size, read_json};
 use serde::de::DeserializeOwned;
-use std::time::Duration;
-use tokio::time::timeout;
-
-/// The time in which a body must come, and for which a large one waits for its place.
-const TIME: Duration = Duration::from_secs(60);
-/// Bodies up to this size are read without waiting for others.
-const SMALL: u64 = 1 << 20;
 
 /// The most values of most bodies. One takes up to 700 bytes in memory, in the variables of a chat template, and 2 in a
 /// body.
 const VALUES: usize = 2 << 20;
 
-/// The larger bodies that are in memory at once, each of which may take [`BODY`](super::BODY) bytes. One client has at
-/// most three quarters of them.
-static LARGE: LargeBodies = LargeBodies::new(8, 6);
-
-/// A JSON body of this form with at most so many values, and its size. The content type is ignored, as by other servers.
+/// A JSON body of this form with at most so many values, and its size.
 pub(crate) struct Body<T, const MOST: usize = VALUES>(pub(crate) T, pub(crate) Size);
-
-/// Waits for a place among the large bodies.
-async fn place(client: Client) -> Result<Place, ApiError> {
-    let is_full = |_| ApiError::unavailable("too many large bodies are being read\nhint: ask again later");
-    timeout(TIME, LARGE.place(client)).await.map_err(is_full)
-}
 
 impl<T: DeserializeOwned + Send + 'static, S: Send + Sync, const MOST: usize> FromRequest<S> for Body<T, MOST> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let is_small = request.body().size_hint().upper().is_some_and(|bytes| bytes <= SMALL);
-        let client = request.extensions().get().copied().unwrap_or_default();
-        let place = if is_small { None } else { Some(place(client).await?) };
-        // Not `Bytes`, which holds each piece apart: pieces of a byte take 35 times their bytes.
-        let read = timeout(TIME, BytesMut::from_request(request, state)).await.map_err(|_| {
-            let what = format!("it did not come within {} s", TIME.as_secs());
-            ApiError::unreadable(StatusCode::REQUEST_TIMEOUT, &what)
-        });
-        let body = read?.map_err(|error| ApiError::unreadable(error.status(), &error.body_text()))?;
-        let bytes = body.len();
-        let parse = move || parse(&body, MOST);
-        let parsed = if bytes > SHORT { aside(Size::new(bytes, None), parse).await? } else { parse() };
-        Ok(Self(parsed?, Size::new(bytes, place)))
-    }
-}
-
-fn parse<T: DeserializeOwned>(body: &[u8], most: usize) -> Result<T, ApiError> {
-    // First: what is parsed takes many times its bytes.
-    if !has_at_most(body, most) {
-        let what = format!("the body has more than {most} values\nhint: send fewer prompts at once");
-        return Err(ApiError::invalid(what));
-    }
-    serde_json::from_slice(body).map_err(|error| ApiError::invalid(format!("the body: {error}")))
-}
-
-/// Whether a JSON text has at most `most` values. A field's name counts as one.
-fn has_at_most(text: &[u8], most: usize) -> bool {
-    // Fewer bytes cannot have more.
-    if text.len() / 2 < most {
-        return true;
-    }
-    let (mut count, mut is_text, mut is_escaped, mut is_opened) = (1, false, false, false);
-    for byte in text {
-        if is_opened && !byte.is_ascii_whitespace() {
-            // The first value of a list or an object, which may be empty.
-            count += usize::from(!matches!(byte, b']' | b'}'));
-            is_opened = false;
-        }
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = is_text,
-            b'"' => is_text = !is_text,
-            b',' | b':' if !is_text => count += 1,
-            b'[' | b'{' if !is_text => is_opened = true,
-            _ => {}
-        }
-    }
-    count <= most
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_values_of_a_body_are_counted_before_it_is_parsed() {
-        for (text, count) in [
-            ("1", 1),
-            (r#"[1, 2, 3]"#, 4),
-            (r#"[[], [ ], {}]"#, 4),
-            ("[[[\n{ }]], [\"]\"]]", 6),
-            (r#"{"a": {}, "b": {"]": []}}"#, 7),
-            (r#"{"a": 1, "b": [2]}"#, 6),
-            (r#"["a,b:[{\",,", "\\", ","]"#, 4),
-        ] {
-            assert!(has_at_most(text.as_bytes(), count), "{text}");
-            // Counted whatever the length.
-            let long = [text.as_bytes(), &[b' '; 100]].concat();
-            assert!(has_at_most(&long, count) && !has_at_most(&long, count - 1), "{text}");
-        }
-        let list = |zeros: usize| format!("[{}]", vec!["0"; zeros].join(","));
-        assert_eq!(parse::<Vec<u8>>(list(VALUES - 1).as_bytes(), VALUES).unwrap().len(), VALUES - 1);
-        let refused = parse::<Vec<u8>>(list(VALUES).as_bytes(), VALUES).unwrap_err();
-        let says = "the body has more than 2097152 values\nhint: send fewer prompts at once";
-        assert_eq!(refused.body()["error"]["message"], says);
-        assert_eq!(parse::<Vec<u8>>(list(VALUES).as_bytes(), VALUES + 1).unwrap().len(), VALUES);
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let (value, size) = read_json(request, MOST).await?;
+        Ok(Self(value, size))
     }
 }

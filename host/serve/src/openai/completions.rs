@@ -1,12 +1,12 @@
 //! `/v1/completions`
 
-use super::aside::aside;
 use super::body::Body;
 use super::error::ApiError;
 use super::logprobs::{characters, of_text};
 use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
+use gavel_http::aside;
 
 use axum::Json;
 use axum::extract::State;

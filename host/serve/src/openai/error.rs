@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use gavel_http::{BadBody, Lost};
 use gavel_policy::PolicyError;
 use gavel_rollout::RolloutError;
 use gavel_text::TextError;
@@ -38,11 +39,6 @@ impl ApiError {
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::invalid(what) }
     }
 
-    /// The error for a body that is too large or incomplete.
-    pub(super) fn unreadable(status: StatusCode, why: &str) -> Self {
-        Self { status, ..Self::invalid(format!("the body cannot be read: {why}")) }
-    }
-
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::invalid(message) }
     }
@@ -70,6 +66,18 @@ fn shortened(mut message: String) -> String {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self.body())).into_response()
+    }
+}
+
+impl From<BadBody> for ApiError {
+    fn from(BadBody { status, message }: BadBody) -> Self {
+        Self { status, ..Self::invalid(message) }
+    }
+}
+
+impl From<Lost> for ApiError {
+    fn from(lost: Lost) -> Self {
+        Self::internal(lost.to_string())
     }
 }
 

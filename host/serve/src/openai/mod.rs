@@ -1,14 +1,12 @@
 //! An HTTP server that speaks the OpenAI API: `/v1/chat/completions`,
 //! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`.
 
-pub(crate) mod aside;
 pub(crate) mod body;
 mod chat;
 mod completions;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod error;
-mod large_bodies;
 mod logprobs;
 #[cfg(test)]
 mod refused;

@@ -120,7 +120,7 @@ async fn log_probabilities_of_prompts_are_counted_once_for_each_response() {
 async fn a_large_batch_of_token_ids_is_read_and_other_large_lists_are_not() {
     let router = router(engine(), Arc::new(Metrics::default()), "a");
     let zeros = |count: usize| vec![0; count];
-    let values = |most: usize| format!("the body has more than {most} values\nhint: send fewer prompts at once");
+    let values = |most: usize| format!("the body has more than {most} values\nhint: send less in one request");
     let no_room = "the prompt has 2048 tokens, and there is room for 64 with the response".to_owned();
     for (path, body, says) in [
         ("/v1/completions", json!({"prompt": vec![zeros(2048); 1024], "max_tokens": 1}), no_room),

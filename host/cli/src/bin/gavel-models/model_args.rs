@@ -35,6 +35,8 @@ impl PlaceArgs {
 
 /// Which model, on which device, and how much it decodes at once.
 #[derive(Args)]
+// clap leaves a group with nested arguments empty, and `Option<ModelArgs>` is `None` without it.
+#[group(arg = "model")]
 pub struct ModelArgs {
     /// The checkpoint: a folder, or a name on the Hugging Face hub such as Qwen/Qwen3-0.6B. It has config.json,
     /// model.safetensors and tokenizer.json; a LoRA adapter has adapter_config.json and adapter_model.safetensors.

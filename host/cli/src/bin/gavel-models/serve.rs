@@ -2,16 +2,15 @@
 
 use crate::environment::prepare_one_team;
 use crate::model_args::ModelArgs;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use axum::Router;
 use clap::Args;
-use gavel::terminal::{errln, outln};
+use gavel::serve::{AddressArgs, Listening, block_on, serve_rewards, stopped};
+use gavel::terminal::outln;
 use gavel_policy::{Head, ModelConfig};
 use gavel_rollout::{AsyncEngine, RewardModel};
 use gavel_serve::{Metrics, classifier, openai};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::low_level::emulate_default_handler;
-use std::net::{IpAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,61 +18,55 @@ use std::time::Duration;
 /// How long requests may still be answered once the model has failed. A test asks meanwhile, maybe on a busy machine.
 const ANSWERS: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 1 });
 
-/// Serve a model over HTTP with the OpenAI API, or a classifier with the API of vLLM and text-embeddings-inference.
+/// Serve a model over HTTP with the OpenAI API, or a classifier with the API of vLLM and text-embeddings-inference; or
+/// rewards.
 ///
 /// The paths are /v1/chat/completions and /v1/completions with streaming, tools and logprobs, /v1/models, /health, and
 /// /metrics for Prometheus. A classifier answers /classify, /score, /rerank, /predict and /v1/embeddings, /v1/models and
-/// /health. There is no authentication: everybody who reaches the port may use it.
+/// /health. Rewards answer /score, /verify for NeMo-Gym and /get_reward for OpenRLHF; /openapi.json describes them. There
+/// is no authentication: everybody who reaches the port may use it.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'"
+    after_help = "Example:\n  gavel serve -m runs/demo/checkpoints/step-000120 --port 8000\n  curl http://127.0.0.1:8000/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is 2 + 3?\"}]}'\n  gavel serve --rewards rewards.toml"
 )]
 pub struct ServeArgs {
     #[command(flatten)]
-    model: ModelArgs,
-    /// The address to listen on.
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    host: IpAddr,
-    /// The port; 0 takes a free one.
-    #[arg(long, value_name = "N", default_value_t = 8000)]
-    port: u16,
+    model: Option<ModelArgs>,
+    /// In place of a model: a file with the tables [[reward]], [limits], [chat.NAME], [limiter.NAME] and [exec.NAME] of a
+    /// run, [columns] as [data.columns], and [openrlhf].
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "name"])]
+    rewards: Option<PathBuf>,
+    #[command(flatten)]
+    address: AddressArgs,
     /// The model's name in the API; by default its folder's.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
+    let model = match (args.model, args.rewards) {
+        (Some(model), _) => model,
+        (None, Some(rewards)) => return serve_rewards(&rewards, &args.address),
+        (None, None) => bail!("there is nothing to serve\nhint: name a model with -m, or a file with --rewards"),
+    };
     prepare_one_team()?;
-    // Bound before the model is loaded, which may take minutes.
-    let listener = TcpListener::bind((args.host, args.port)).with_context(|| {
-        format!("cannot listen on {}:{}\nhint: give another --port; 0 takes a free one", args.host, args.port)
-    })?;
-    let address = listener.local_addr().context("cannot read the server's address")?;
-    let folder = args.model.model.canonicalize().unwrap_or_default();
+    let (listener, address) = args.address.bind()?;
+    let folder = model.model.canonicalize().unwrap_or_default();
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = args.name.clone().or_else(of_folder).unwrap_or_else(|| "model".into());
-    let (router, served) = service(&args.model, &name)?;
-    // With several threads, a large body or answer of one client does not hold up the others.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(async {
-        listener.set_nonblocking(true).context("cannot listen")?;
-        let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
+    let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
+    let (router, served) = service(&model, &name)?;
+    block_on(listener, router, async |listening| {
         // Tests and scripts wait for this line.
         outln!("serving {name} at http://{address}/v1");
-        answer(listener, router, &served, stopped()).await
+        answer(listening, &served, stopped()).await
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Answers requests until `stopped` has come or the model has failed.
-async fn answer(
-    listener: tokio::net::TcpListener,
-    router: Router,
-    served: &Served,
-    stopped: impl Future<Output = Result<()>>,
-) -> Result<()> {
+async fn answer(listening: Listening, served: &Served, stopped: impl Future<Output = Result<()>>) -> Result<()> {
     tokio::select! {
-        never = gavel_serve::serve(listener, router) => match never {},
+        never = listening => match never {},
         stopped = stopped => stopped,
         failed = served.failed() => Err(failed),
     }
@@ -118,25 +111,6 @@ fn service(model: &ModelArgs, name: &str) -> Result<(Router, Served)> {
     }
 }
 
-/// Waits for Ctrl-C or SIGTERM.
-async fn stopped() -> Result<()> {
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot wait for Ctrl-C")?;
-    let wait = move || {
-        let mut signals = signals.forever();
-        signals.next();
-        errln!("stopping after the step under way; a second signal stops at once");
-        // The receiver is gone only when there is nothing to stop.
-        let _ = sender.send(());
-        if let Some(signal) = signals.next() {
-            // Fails for a signal that has no default, and these have one.
-            let _ = emulate_default_handler(signal);
-        }
-    };
-    std::thread::Builder::new().name("gavel-signals".into()).spawn(wait).context("cannot wait for Ctrl-C")?;
-    receiver.await.context("cannot wait for Ctrl-C")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +147,8 @@ mod tests {
                 let after = tokio::task::spawn_blocking(move || health(address)).await.unwrap();
                 assert!(after.starts_with("HTTP/1.1 503") && after.contains("the model was stopped"), "{after}");
             };
-            let ((), ended) = tokio::join!(fails, answer(listener, router, &served, std::future::pending()));
+            let listening = Box::pin(gavel_http::serve(listener, router));
+            let ((), ended) = tokio::join!(fails, answer(listening, &served, std::future::pending()));
             ended
         });
         assert_eq!(ended.unwrap_err().to_string(), "the model was stopped");

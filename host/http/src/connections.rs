@@ -8,7 +8,7 @@ mod timed_writes;
 
 use axum::Router;
 use axum::body::Body;
-pub(crate) use clients::Client;
+pub use clients::Client;
 use clients::{Clients, Place};
 use connection::Answer;
 use hyper::Request;

@@ -1,38 +1,43 @@
 //! Work that takes long for long requests, such as reading and tokenising them. It is done away from the threads that
 //! answer requests, and long requests take turns: they leave processors to the others.
 
-use super::error::ApiError;
-use super::large_bodies::Place;
+use crate::large_bodies::Place;
 use std::num::NonZero;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
+use tokio::task::JoinError;
 
 /// Requests of up to this many bytes do not wait for others.
-pub(super) const SHORT: usize = 64 << 10;
+pub(crate) const SHORT: usize = 64 << 10;
 
 /// The long requests that are worked on at once.
 static TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new((available_parallelism().map_or(1, NonZero::get) / 4).max(1)));
 
 /// The size of a request's body.
-pub(crate) struct Size {
+pub struct Size {
     bytes: usize,
     /// Its place among the large bodies in memory.
     _place: Option<Place>,
 }
 
 impl Size {
-    pub(super) fn new(bytes: usize, place: Option<Place>) -> Self {
+    pub(crate) fn new(bytes: usize, place: Option<Place>) -> Self {
         Self { bytes, _place: place }
     }
 }
 
+/// Work without a result: it panicked, or the server ends.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Lost(#[from] JoinError);
+
 /// Does work on a request of this size away from the threads that answer requests.
-pub(crate) async fn aside<T: Send + 'static>(
-    size: Size,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
+///
+/// # Errors
+/// The work panicked, or the server ends.
+pub async fn aside<T: Send + 'static>(size: Size, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
     // The semaphore is never closed.
     let turn = if size.bytes > SHORT { TURNS.acquire().await.ok() } else { None };
     let work = move || {
@@ -40,5 +45,5 @@ pub(crate) async fn aside<T: Send + 'static>(
         let _until_done = (turn, size);
         work()
     };
-    tokio::task::spawn_blocking(work).await.map_err(|error| ApiError::internal(error.to_string()))
+    Ok(tokio::task::spawn_blocking(work).await?)
 }

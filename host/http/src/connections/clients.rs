@@ -71,11 +71,11 @@ impl Drop for Place {
 
 /// A client, as far as the server can tell. Its requests have it as an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Client(IpAddr);
+pub struct Client(IpAddr);
 
 impl Client {
     /// The client at an address. A network of IPv6 has as many addresses as it wants.
-    pub(crate) fn at(address: IpAddr) -> Self {
+    pub fn at(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into()),
             address => Self(address),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// Places for large bodies.
-pub(super) struct LargeBodies {
+pub(crate) struct LargeBodies {
     all: Semaphore,
     /// The most places of a client.
     most: usize,
@@ -16,19 +16,19 @@ pub(super) struct LargeBodies {
 }
 
 /// The place of a body.
-pub(super) struct Place {
+pub(crate) struct Place {
     _of_all: Option<SemaphorePermit<'static>>,
     _of_client: Option<OwnedSemaphorePermit>,
 }
 
 impl LargeBodies {
     /// `all` places, of which a client may have `most`.
-    pub(super) const fn new(all: usize, most: usize) -> Self {
+    pub(crate) const fn new(all: usize, most: usize) -> Self {
         Self { all: Semaphore::const_new(all), most, by_client: Mutex::new(BTreeMap::new()) }
     }
 
     /// Waits for a place of this client. Those that wait for a place of their client are in nobody else's way.
-    pub(super) async fn place(&'static self, client: Client) -> Place {
+    pub(crate) async fn place(&'static self, client: Client) -> Place {
         // Semaphores are never closed.
         let _of_client = self.of_client(client).acquire_owned().await.ok();
         Place { _of_all: self.all.acquire().await.ok(), _of_client }
