@@ -104,6 +104,9 @@ pub enum CaseError {
         path.display()
     )]
     OffScript { path: PathBuf, line: NonZeroUsize, what: String },
+    /// A tool that failed to report its state, so that a session has no result.
+    #[error("{}, line {line}: {what}\nhint: correct the tool or the `calls` of the case", path.display())]
+    NoState { path: PathBuf, line: NonZeroUsize, what: String },
 }
 
 const EXAMPLE: &str = r#"{"prompt": "2 + 2?", "response": "4", "answer": "4", "expect": {"score": 1}}"#;

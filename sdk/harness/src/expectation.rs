@@ -74,6 +74,37 @@ pub(crate) fn no_row(call: &RowCall, outcome: &Outcome) -> Evaluation {
     Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }
 }
 
+/// The difference of `came`, which `what` names, from an expected value. It is JSON; `None` and `null` are the same.
+pub(crate) fn differs_from(what: &str, expected: &Value, came: Option<&str>) -> Option<Mismatch> {
+    let value = came.and_then(|came| serde_json::from_str(came).ok()).unwrap_or_default();
+    let shown = |text: &str| if text == "null" { "none".to_owned() } else { text.to_owned() };
+    (!is_same(expected, &value, TOLERANCE)).then(|| Mismatch {
+        what: what.to_owned(),
+        expected: shown(&expected.to_string()),
+        came: shown(came.unwrap_or("null")),
+        difference: None,
+    })
+}
+
+/// Whether two values are equal, with numbers within the tolerance: some languages have one type for all numbers.
+fn is_same(expected: &Value, came: &Value, tolerance: f64) -> bool {
+    match (expected, came) {
+        (Value::Number(expected), Value::Number(came)) => match (expected.as_f64(), came.as_f64()) {
+            (Some(expected), Some(came)) => (expected - came).abs() <= tolerance,
+            _ => expected == came,
+        },
+        (Value::Array(expected), Value::Array(came)) => {
+            expected.len() == came.len() && expected.iter().zip(came).all(|(a, b)| is_same(a, b, tolerance))
+        }
+        (Value::Object(expected), Value::Object(came)) => {
+            let is_same =
+                |(name, value): (&String, &Value)| came.get(name).is_some_and(|other| is_same(value, other, tolerance));
+            expected.len() == came.len() && expected.iter().all(is_same)
+        }
+        _ => expected == came,
+    }
+}
+
 impl Expectation {
     /// All differences from the expectation.
     pub fn check(&self, evaluation: &Evaluation) -> Vec<Mismatch> {
@@ -123,7 +154,7 @@ impl Expectation {
         let fields = expected.iter().map(|(name, value)| (name, value, object.and_then(|object| object.get(name))));
         let differ = fields.filter(|(_, value, came)| {
             let came = came.and_then(|came| came.parse().ok());
-            !came.is_some_and(|came: Value| self.is_same(value, &came))
+            !came.is_some_and(|came: Value| is_same(value, &came, self.tolerance.unwrap_or(TOLERANCE)))
         });
         differ
             .map(|(name, value, came)| {
@@ -141,24 +172,6 @@ impl Expectation {
         }
         let came = refusal.map_or("accepted".to_owned(), |refusal| format!("{refusal:?}"));
         vec![Mismatch { what: "refused".into(), expected: format!("with {part:?}"), came, difference: None }]
-    }
-
-    /// Whether two values are equal, with numbers within the tolerance: some languages have one type for all numbers.
-    fn is_same(&self, expected: &Value, came: &Value) -> bool {
-        match (expected, came) {
-            (Value::Number(expected), Value::Number(came)) => match (expected.as_f64(), came.as_f64()) {
-                (Some(expected), Some(came)) => (expected - came).abs() <= self.tolerance.unwrap_or(TOLERANCE),
-                _ => expected == came,
-            },
-            (Value::Array(expected), Value::Array(came)) => {
-                expected.len() == came.len() && expected.iter().zip(came).all(|(a, b)| self.is_same(a, b))
-            }
-            (Value::Object(expected), Value::Object(came)) => {
-                let is_same = |(name, value): (&String, &Value)| came.get(name).is_some_and(|b| self.is_same(value, b));
-                expected.len() == came.len() && expected.iter().all(is_same)
-            }
-            _ => expected == came,
-        }
     }
 
     /// The kind of outcome that follows from the fields that are set.

@@ -53,8 +53,8 @@ pub use error::{CaseError, HarnessError};
 pub use expectation::{Expectation, Mismatch};
 pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
 pub use golden::{
-    AttemptCase, CallCase, Came, Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, Question, SessionCase,
-    TestTable, run,
+    AttemptCase, CallCase, Came, Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, PlayedSession,
+    Question, SessionCase, TestTable, run,
 };
 pub use harness::{Harness, Recorded, recorded};
 pub use http::FakeHttp;

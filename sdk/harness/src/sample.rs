@@ -1,8 +1,10 @@
 //! Builders of samples.
 
 use crate::trajectory::{TrajectoryBuilder, trajectory};
-use gavel_data::{Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, Trajectory};
-use serde_json::Value;
+use gavel_data::{
+    Columns, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, ToolStates, Trajectory,
+};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A sample of one trajectory with one message, the policy's `response`.
@@ -14,10 +16,12 @@ pub fn sample(response: impl Into<String>) -> SampleBuilder {
 pub fn sample_of(trajectories: impl IntoIterator<Item = TrajectoryBuilder>) -> SampleBuilder {
     SampleBuilder {
         prompt: Vec::new(),
-        columns: serde_json::Map::new(),
+        columns: Map::new(),
         group_index: 0,
         trajectories: trajectories.into_iter().map(TrajectoryBuilder::build).collect(),
         verdicts: PriorVerdicts::new(),
+        extra: None,
+        states: ToolStates::new(),
     }
 }
 
@@ -25,10 +29,12 @@ pub fn sample_of(trajectories: impl IntoIterator<Item = TrajectoryBuilder>) -> S
 #[derive(Debug, Clone)]
 pub struct SampleBuilder {
     prompt: Vec<Message>,
-    columns: serde_json::Map<String, Value>,
+    columns: Map<String, Value>,
     group_index: u32,
     trajectories: Vec<Trajectory>,
     verdicts: PriorVerdicts,
+    extra: Option<Columns>,
+    states: ToolStates,
 }
 
 impl SampleBuilder {
@@ -77,15 +83,28 @@ impl SampleBuilder {
         self
     }
 
+    /// The state in which the tool `name` ended.
+    pub fn state(mut self, name: impl Into<String>, state: impl Into<Value>) -> Self {
+        let state: Value = state.into();
+        self.states.insert(name.into(), state.into());
+        self
+    }
+
+    /// The object that the agent returned beside its answer.
+    pub fn extra(mut self, extra: Map<String, Value>) -> Self {
+        self.extra = Some(extra.into());
+        self
+    }
+
     /// The sample, without the verdicts of other rewards.
     pub fn build(self) -> Sample {
-        let Self { prompt, mut columns, group_index, trajectories, verdicts: _ } = self;
+        let Self { prompt, mut columns, group_index, trajectories, verdicts: _, extra, states } = self;
         if !prompt.is_empty() && !columns.contains_key("prompt") {
             // Any message can be written as JSON.
             columns.insert("prompt".into(), serde_json::to_value(&prompt).unwrap_or_default());
         }
         let task = Task::with_prompt(columns.into(), prompt, 0, "test");
-        Sample::new(Arc::new(task), group_index, trajectories)
+        Sample { extra, states, ..Sample::new(Arc::new(task), group_index, trajectories) }
     }
 }
 

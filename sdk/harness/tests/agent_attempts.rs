@@ -133,6 +133,41 @@ fn what_is_not_in_the_script_or_not_asked_for_is_a_difference() {
 }
 
 #[test]
+fn a_case_expects_the_object_beside_the_answer() {
+    let again = "there is no message to answer; append one";
+    let case = |extra: Value, expected: Value| {
+        let expect = json!({"response": again, "extra": expected});
+        with(act("again", json!(["one"]), expect), "settings", json!({"act": "again", "extra": extra}))
+    };
+    let cases = [
+        case(json!({"plan": [1, null]}), json!({"plan": [1.0, null]})),
+        act("again", json!(["one"]), json!({"extra": null})),
+        case(json!({"plan": 1}), json!({"plan": 2})),
+        case(json!({"plan": 1}), Value::Null),
+        act("again", json!(["one"]), json!({"extra": {"plan": 1}})),
+        act("refuse", json!([]), json!({"extra": {"plan": 1}})),
+    ];
+    let results = ran("acts", &cases).unwrap();
+    let found: Vec<String> = results
+        .cases
+        .iter()
+        .map(|result| result.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "",
+            "",
+            "expected extra {\"plan\":2}, got {\"plan\":1}",
+            "expected extra none, got {\"plan\":1}",
+            "expected extra {\"plan\":1}, got none",
+            "expected extra {\"plan\":1}, got unavailable",
+        ]
+    );
+    assert!(results.cases[2].to_string().contains("  extra     {\"plan\":1}\n"), "{}", results.cases[2]);
+}
+
+#[test]
 fn an_update_writes_how_an_attempt_ended() {
     let folder = tempfile::tempdir().unwrap();
     let update = |cases: &[Value]| {
@@ -154,6 +189,7 @@ fn an_update_writes_how_an_attempt_ended() {
         act("again", json!(["one"]), json!({"asked": "3?"})),
         act("refuse", json!([]), json!({"response": "x"})),
         act("refuse", json!([]), json!({"reason": "no"})),
+        act("again", json!(["one"]), json!({"response": again, "extra": {"plan": 1}})),
     ];
     let expected = vec![
         json!({"response": again}),
@@ -161,8 +197,9 @@ fn an_update_writes_how_an_attempt_ended() {
         json!({"asked": "3?"}),
         json!({"outcome": "unavailable"}),
         json!({"outcome": "unavailable", "reason": "the row says so"}),
+        json!({"response": again, "extra": null}),
     ];
-    assert_eq!(update(&cases), Ok((4, expected)));
+    assert_eq!(update(&cases), Ok((5, expected)));
     let error = update(&[act("again", json!(["one", "two"]), Value::Null)]).unwrap_err();
     assert!(
         error.ends_with("line 1: expected policy 2 turns, got 1 turn\nhint: correct `policy` or `tools` of the case")
@@ -199,6 +236,12 @@ fn a_case_that_cannot_be_one_is_refused() {
         (of_agent("expect", json!({"asked": []})), "acts", "`expect.asked` must be a text or a list of texts"),
         (of_agent("expect", json!({"conversations": -1})), "acts", "`expect.conversations` must be a whole number"),
         (of_agent("expect", json!({"response": "x", "reason": "y"})), "acts", "a response and why there is none"),
+        (
+            of_agent("expect", json!({"extra": [1]})),
+            "acts",
+            "`expect.extra` must be an object, or null for none, not [1]",
+        ),
+        (of_agent("expect", json!({"extra": {}, "outcome": "fault"})), "acts", "`expect.extra` goes with a `response`"),
         (
             of_agent("expect", json!({"budget": "cpu", "outcome": "fault"})),
             "acts",

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{assert_shows, built, panic_of};
-use gavel_data::{Blame, Budget, FinishReason, OutcomeKind, PriorVerdict};
+use gavel_data::{Blame, Budget, FinishReason, OutcomeKind, PriorVerdict, SampleInput};
 use gavel_harness::{
     Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples,
     samples_like, trajectory,
@@ -41,6 +41,39 @@ fn what_holds_is_quiet() {
     plugin.score(sample("panic ouch")).assert_fault(Blame::Plugin).assert_printed("ouch");
     plugin.score(sample("unavailable busy")).assert_unavailable();
     plugin.score(sample("take 1000000000")).assert_out_of_budget(Budget::Memory);
+}
+
+#[test]
+fn states_and_extra_reach_a_reward() {
+    let harness = Harness::new().unwrap();
+    let note = |sample: SampleInput| {
+        let plugin = harness.plugin(built("guests/traces.wasm")).load().unwrap();
+        let note: Value = serde_json::from_str(&plugin.score(sample).outcome().reason().unwrap()).unwrap();
+        json!([note["trajectories"][0]["shop"], note["extra"]])
+    };
+    let extra = json!({"plan": [1]}).as_object().unwrap().clone();
+    let told = sample("x").state("shop", json!({"sold": 2})).extra(extra);
+    assert_eq!(note(told.into()), json!([{"sold": 2}, {"plan": [1]}]));
+    assert_eq!(note(sample("x").into()), json!([null, null]));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cases.jsonl");
+    let case = |name: &str, value: Value| {
+        let mut case = json!({"response": "x", "states": {"shop": {"sold": 2}}, "extra": {"plan": [1]}});
+        case[name] = value;
+        std::fs::write(&path, format!("{case}\n")).unwrap();
+        harness.plugin(built("guests/traces.wasm")).cases(&path).map_err(|error| error.to_string())
+    };
+    let told = r#""shop":{"sold":2}"#;
+    case("expect", json!({"score": 1, "reason": told})).unwrap().assert_pass();
+    case("expect", json!({"score": 1, "reason": r#""extra":{"plan":[1]}"#})).unwrap().assert_pass();
+    for (name, value, what) in [
+        ("states", json!([1]), "line 1: `states` must be an object of the states of tools, not [1]"),
+        ("extra", json!("x"), "line 1: `extra` must be an object, which the agent returned, not \"x\""),
+    ] {
+        let error = case(name, value).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
 }
 
 #[test]

@@ -42,11 +42,15 @@ fn what_holds_is_quiet() {
         .call("fail", json!({"how": "broken"}))
         .assert_failed()
         .assert_reason("error: the tool failed: it is broken");
+    let ended = plugin.session(json!({"finish": "away"})).unwrap();
+    assert_eq!(ended.finish(), Ok(None), "it was not called");
     // The state is kept up to here.
     session.call("add", json!({"by": 1})).assert_answer("6");
     session.call("loop", json!({})).assert_out_of_budget(Budget::Cpu).assert_reason("what earlier calls left is gone");
     session.call("add", json!({"by": 1})).assert_answer("1");
     session.call("trap", json!({})).assert_failed().assert_printed("a trap");
+    session.call("add", json!({"by": 4})).assert_answer("4");
+    assert_eq!(session.finish(), Ok(Some(json!({"sum": 4}))));
 }
 
 #[test]
@@ -136,7 +140,14 @@ fn a_case_of_another_kind_is_refused() {
         (json!({"index": 0, "expect": {"row": {"a": 1}}}), "toolbox", "`toolbox` is a tool"),
         (json!({"calls": calls}), "obeys", "`calls` are for a tool, and `obeys` is not one"),
         (json!({"calls": calls, "level": 1}), "toolbox", "`level` does not go with `calls`"),
-        (json!({"calls": calls, "expect": {"score": 1}}), "toolbox", "`expect` goes into each of the `calls`"),
+        (
+            json!({"calls": calls, "expect": {"score": 1}}),
+            "toolbox",
+            "`expect.score` does not exist\nhint: a case of a tool can expect a state; each of its `calls`",
+        ),
+        (json!({"calls": calls, "expect": {"state": 1, "stat": 1}}), "toolbox", "`expect.stat` does not exist"),
+        (json!({"calls": calls, "expect": {}}), "toolbox", "`expect` states nothing"),
+        (json!({"calls": calls, "expect": 6}), "toolbox", "`expect` must be an object with `state`, not 6"),
         (json!({"calls": calls, "settings": 3}), "toolbox", "`settings` must be an object, not 3"),
         (json!({"calls": []}), "toolbox", "`calls` is empty"),
         (json!({"calls": {}}), "toolbox", "`calls` must be a list, not {}"),
@@ -167,6 +178,87 @@ fn a_case_of_another_kind_is_refused() {
         let said = error(line.clone(), plugin);
         assert!(said.contains(what), "{line}: {said}");
     }
+}
+
+/// A session in which the tool adds `by`, with the row's settings and an expected state.
+fn ending(settings: Value, by: i64, state: Value) -> Value {
+    let call = json!({"name": "add", "arguments": {"by": by}, "expect": {"answer": by.to_string()}});
+    json!({"settings": settings, "calls": [call], "expect": {"state": state}})
+}
+
+#[test]
+fn a_case_expects_the_state_in_which_the_tool_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = json!({"finish": "none"});
+    let loops = json!({"calls": [
+        {"name": "add", "arguments": {"by": 2}, "expect": {"answer": "2"}},
+        {"name": "loop", "expect": {"budget": "cpu"}},
+    ], "expect": {"state": null}});
+    let pure = json!({"params": {"pure": true}, "calls": [{"name": "add", "arguments": {"by": 2}, "expect": {"answer": "2"}}], "expect": {"state": null}});
+    let cases = written(
+        folder.path(),
+        &[
+            ending(json!({}), 2, json!({"sum": 2})),
+            ending(json!({}), 2, json!({"sum": 2.0})),
+            ending(none.clone(), 2, Value::Null),
+            loops,
+            pure,
+            ending(json!({}), 2, json!({"sum": 3})),
+            ending(json!({}), 2, Value::Null),
+            ending(json!({}), 2, json!({"sum": 2, "total": 1})),
+            ending(none, 2, json!({"sum": 2})),
+            ending(json!({"finish": "away"}), 2, json!({"sum": 2})),
+            json!({"settings": {"finish": "large"}, "calls": [{"name": "add", "arguments": {"by": 1}, "expect": {"answer": "1"}}]}),
+        ],
+    );
+    let file = CaseFile::read(&cases).unwrap();
+    let results = gavel_harness::run(&Harness::new().unwrap(), &spec(), &BTreeMap::new(), &file).unwrap();
+    let found: Vec<String> = results
+        .cases
+        .iter()
+        .map(|result| result.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "",
+            "",
+            "",
+            "",
+            "",
+            "expected state {\"sum\":3}, got {\"sum\":2}",
+            "expected state none, got {\"sum\":2}",
+            "expected state {\"sum\":2,\"total\":1}, got {\"sum\":2}",
+            "expected state {\"sum\":2}, got none",
+            "expected state from the tool, got unavailable: nobody is there",
+            "expected state from the tool, got fault: the state has 1048578 bytes, more than the 65536 allowed",
+        ]
+    );
+    assert!(results.cases[0].to_string().contains("  state     {\"sum\":2}\n"), "{}", results.cases[0]);
+    let error = file.update(&results).unwrap_err().to_string();
+    assert!(
+        error.contains("line 10: expected state from the tool, got unavailable: nobody is there\nhint: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_update_writes_a_state_that_a_case_expects() {
+    let folder = tempfile::tempdir().unwrap();
+    let without = json!({"calls": [{"name": "add", "arguments": {"by": 2}}]});
+    let lines = [ending(json!({}), 2, json!({"sum": 3})), without, ending(json!({}), 2, json!({"sum": 2.0}))];
+    let path = written(folder.path(), &lines);
+    let file = CaseFile::read(&path).unwrap();
+    assert_eq!(file.expectations(), 5);
+    let results = gavel_harness::run(&Harness::new().unwrap(), &spec(), &BTreeMap::new(), &file).unwrap();
+    let changes = file.update(&results).unwrap();
+    let after: Vec<_> = changes.iter().map(|change| (change.line.get(), change.after.as_str())).collect();
+    assert_eq!(after, [(1, r#"{"state":{"sum":2}}"#), (2, r#"{"answer":"2"}"#)]);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0], ending(json!({}), 2, json!({"sum": 2})));
+    assert_eq!(lines[1]["expect"], Value::Null);
+    assert_eq!(lines[2], ending(json!({}), 2, json!({"sum": 2.0})));
 }
 
 fn checked(lines: &[Value]) -> CheckReport {

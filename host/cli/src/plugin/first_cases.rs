@@ -10,7 +10,7 @@ use std::path::Path;
 const ROWS: usize = 3;
 
 /// Columns that mean something else in a case.
-const OF_CASES: [&str; 5] = ["case", "expect", "params", "replies", "verdicts"];
+const OF_CASES: [&str; 7] = ["case", "expect", "params", "replies", "verdicts", "extra", "states"];
 
 /// Cases, and what their author must know about them.
 pub struct FirstCases {

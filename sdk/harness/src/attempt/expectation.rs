@@ -1,12 +1,12 @@
 //! The expected result of an attempt of an agent.
 
 use super::run::Attempt;
-use crate::expectation::Mismatch;
+use crate::expectation::{Mismatch, differs_from};
 use crate::golden::fields::{one_of, text, wrong};
 use gavel_data::{Budget, Outcome, OutcomeKind, Shown};
 use serde_json::{Map, Value};
 
-const FIELDS: &str = "response, outcome, budget, reason, conversations, asked and called";
+const FIELDS: &str = "response, outcome, budget, reason, extra, conversations, asked and called";
 
 /// How an attempt without a response can end.
 const FAILURES: [OutcomeKind; 3] = [OutcomeKind::Fault, OutcomeKind::OutOfBudget, OutcomeKind::Unavailable];
@@ -22,6 +22,8 @@ pub struct AttemptExpectation {
     pub budget: Option<Budget>,
     /// A part of the reason why there is no response.
     pub reason: Option<String>,
+    /// The object beside the response; `null` for none.
+    pub extra: Option<Value>,
     /// The number of conversations in which the policy wrote.
     pub conversations: Option<usize>,
     /// Parts of messages that the policy reads.
@@ -49,6 +51,8 @@ impl AttemptExpectation {
                     expected.budget = Some(one_of(&field, &Budget::ALL.map(Budget::as_str).join(", "), value)?);
                 }
                 "reason" => expected.reason = Some(text(&field, value)?),
+                "extra" if value.is_object() || value.is_null() => expected.extra = Some(value.clone()),
+                "extra" => return Err(wrong(&field, "an object, or null for none", value)),
                 "conversations" => {
                     let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
                     expected.conversations = Some(count.ok_or_else(|| wrong(&field, "a whole number", value))?);
@@ -71,6 +75,9 @@ impl AttemptExpectation {
         if self.response.is_some() && of_failure {
             return Err("`expect` states a response and why there is none\nhint: leave one of them out".into());
         }
+        if self.extra.is_some() && of_failure {
+            return Err("`expect.extra` goes with a `response`, not with why there is none".into());
+        }
         if self.budget.is_some() && self.outcome.is_some_and(|outcome| outcome != OutcomeKind::OutOfBudget) {
             return Err("`expect.budget` goes with the outcome \"out-of-budget\" alone".into());
         }
@@ -80,13 +87,18 @@ impl AttemptExpectation {
     /// All differences from the expectation.
     pub fn check(&self, attempt: &Attempt) -> Vec<Mismatch> {
         let ending = self.check_ending(attempt);
+        let extra = match &attempt.report.answer {
+            Ok(_) => self.check_extra(attempt),
+            Err(_) if self.response.is_some() => None,
+            Err(_) => self.extra.as_ref().map(|extra| differs("extra", extra.to_string(), attempt.said())),
+        };
         let count = attempt.conversations.len();
         let conversations = self.conversations.filter(|expected| *expected != count);
         let conversations =
             conversations.map(|expected| differs("conversations", expected.to_string(), count.to_string()));
         let unasked = self.unasked(attempt).map(|part| differs("asked", format!("with {part:?}"), "none".into()));
         let uncalled = self.uncalled(attempt).map(|part| differs("called", format!("with {part:?}"), "none".into()));
-        ending.into_iter().chain(conversations).chain(unasked).chain(uncalled).collect()
+        ending.into_iter().chain(extra).chain(conversations).chain(unasked).chain(uncalled).collect()
     }
 
     fn check_ending(&self, attempt: &Attempt) -> Option<Mismatch> {
@@ -111,6 +123,11 @@ impl AttemptExpectation {
         let reason = outcome.reason().unwrap_or_default();
         let part = self.reason.as_ref().filter(|part| !reason.contains(*part));
         part.map(|part| differs("reason", format!("with {part:?}"), format!("{reason:?}")))
+    }
+
+    fn check_extra(&self, attempt: &Attempt) -> Option<Mismatch> {
+        let extra = attempt.report.extra.as_ref().and_then(|extra| serde_json::to_string(extra).ok());
+        differs_from("extra", self.extra.as_ref()?, extra.as_deref())
     }
 
     /// The expected failure in a few words.
@@ -147,7 +164,12 @@ impl AttemptExpectation {
             ..Self::default()
         };
         let outcome = match &attempt.report.answer {
-            Ok(answer) => return Self { response: Some(answer.clone()), ..beside },
+            Ok(answer) => {
+                let came = || serde_json::to_value(&attempt.report.extra).unwrap_or_default();
+                let differs = self.check_extra(attempt).is_some();
+                let extra = self.extra.as_ref().map(|kept| if differs { came() } else { kept.clone() });
+                return Self { response: Some(answer.clone()), extra, ..beside };
+            }
             Err(outcome) => outcome,
         };
         let budget = match outcome {
@@ -176,6 +198,7 @@ impl AttemptExpectation {
         put("outcome", self.outcome.map(|outcome| outcome.as_str().into()));
         put("budget", self.budget.map(|budget| budget.as_str().into()));
         put("reason", self.reason.clone().map(Value::from));
+        put("extra", self.extra.clone());
         put("conversations", self.conversations.map(Value::from));
         put("asked", listed(&self.asked));
         put("called", listed(&self.called));

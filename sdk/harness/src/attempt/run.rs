@@ -88,7 +88,12 @@ impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "outcome", &self.said())?;
         match &self.report.answer {
-            Ok(answer) => line(f, "response", &head(&format!("{answer:?}")))?,
+            Ok(answer) => {
+                line(f, "response", &head(&format!("{answer:?}")))?;
+                if let Some(extra) = self.report.extra.as_ref().and_then(|extra| serde_json::to_string(extra).ok()) {
+                    line(f, "extra", &head(&extra))?;
+                }
+            }
             Err(outcome) => line(f, "reason", &head(&outcome.reason().unwrap_or_default()))?,
         }
         for (number, ScriptedConversation { speaker, messages }) in (1..).zip(&self.conversations) {

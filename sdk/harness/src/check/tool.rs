@@ -37,7 +37,7 @@ pub(super) fn check(
     describe(subjects.any(), &mut findings);
     let run = |subjects: &Plugins, case: &Case, session: &SessionCase| {
         endpoints.restart(&case.replies);
-        session.run(subjects.of(case.params.as_ref()), case.seed)
+        session.run(subjects.of(case.params.as_ref()), case.seed).map(|session| session.calls)
     };
     let elsewhere = match spec.grants.exec.is_empty() && !spec.grants.asks_models() {
         true => Some(Plugins::load(&Harness::new()?, spec, params())?),
@@ -71,7 +71,7 @@ pub(super) fn check(
             compare("the same calls in an instance that has answered others", run(kept, case, session)?);
         }
         for (mutation, call) in mutated(session) {
-            let tried = SessionCase { settings: session.settings.clone(), calls: vec![call] };
+            let tried = SessionCase { settings: session.settings.clone(), calls: vec![call], state: None };
             for call in run(&subjects, case, &tried)? {
                 report.tried += 1;
                 report.worst_cpu_us = report.worst_cpu_us.max(call.usage().cpu_us);

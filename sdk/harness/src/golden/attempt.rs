@@ -53,7 +53,7 @@ impl AttemptCase {
     /// Reads the columns of an attempt: the script and the row.
     pub(super) fn take(mut columns: Columns, expect: Option<Json>, position: usize) -> Result<Self, String> {
         let mut given = |name: &str| columns.remove(name).filter(|value| !value.is_null());
-        let expected = match expect.filter(|expect| !expect.is_null()) {
+        let expected = match expect {
             None => None,
             Some(expect) => {
                 let value = expect.parse().map_err(|error| format!("`expect`: {error}"))?;

@@ -92,7 +92,7 @@ impl Expectation {
             Came::Evaluation(evaluation) => self.updated_outcome(evaluation, mismatches),
             Came::Refusal(refusal) => Self { refused: refusal.clone(), ..Self::default() },
             // These have their own expectations.
-            Came::Calls(_) | Came::Attempt(_) => self.clone(),
+            Came::Session(_) | Came::Attempt(_) => self.clone(),
             Came::Row(call) => match &call.row {
                 Err(outcome) => Self { row: None, ..self.clone() }.updated_outcome(&no_row(call, outcome), mismatches),
                 Ok(columns) => {

@@ -17,6 +17,6 @@ pub(crate) use attempt::is_attempt;
 pub(crate) use read::is_session;
 pub use read::{Case, CaseFile, Question};
 pub use run::{Came, CaseResult, CaseResults, run};
-pub use session::{CallCase, SessionCase};
+pub use session::{CallCase, PlayedSession, SessionCase};
 pub use table::{FakeChatTable, TestTable};
 pub use update::Change;

@@ -33,8 +33,8 @@ pub struct Case {
     pub replies: BTreeMap<String, Vec<String>>,
     /// The name of a column that is probably a misspelt `expect`.
     pub misspelt: Option<String>,
-    /// The expected result. It is absent until `--update` has written it, for a session, whose calls have their own,
-    /// and for an attempt, which has another kind.
+    /// The expected result. It is absent until `--update` has written it, and for a session and an attempt, which have
+    /// other kinds.
     pub expected: Option<Expectation>,
 }
 
@@ -94,10 +94,10 @@ impl CaseFile {
         &self.cases
     }
 
-    /// The number of possible expectations: one for each case, or one for each call of a session.
+    /// The number of possible expectations: one for each case, or one for each call of a session and its state.
     pub fn expectations(&self) -> usize {
         let of_case = |case: &Case| match &case.question {
-            Question::Session(session) => session.calls.len(),
+            Question::Session(session) => session.calls.len() + usize::from(session.state.is_some()),
             _ => 1,
         };
         self.cases.iter().map(of_case).sum()
@@ -135,22 +135,21 @@ impl Case {
     fn parse(text: &str, position: usize, line: NonZeroUsize, attempts: &mut Attempts) -> Result<Self, String> {
         let mut columns: Columns = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         let misspelt = misspelt_expect(&columns);
-        let of_attempt = is_attempt(&columns);
-        let expect_of_attempt = if of_attempt { columns.remove("expect") } else { None };
+        let (of_attempt, of_session) = (is_attempt(&columns), is_session(&columns));
+        // These have expectations of another kind.
+        let own_expect = if of_attempt || of_session { columns.remove("expect") } else { None };
+        let own_expect = own_expect.filter(|expect| !expect.is_null());
         let mut about = About::take(&mut columns)?;
         let (name, expected) = (about.name.take(), about.expected.take());
         let name = name.unwrap_or_else(|| format!("line {line}"));
         let of_row = expected.as_ref().is_some_and(|expected| expected.row.is_some());
         let (question, seed) = if expected.as_ref().is_some_and(|expected| expected.refused.is_some()) {
             (Question::Nothing, 0)
-        } else if is_session(&columns) {
-            if expected.is_some() {
-                return Err("`expect` goes into each of the `calls`".into());
-            }
+        } else if of_session {
             let seed = derive(0, 0, position as u64, Purpose::Tool);
-            (Question::Session(SessionCase::take(&mut columns)?), seed)
+            (Question::Session(SessionCase::take(&mut columns, own_expect)?), seed)
         } else if of_attempt {
-            let attempt = AttemptCase::take(columns, expect_of_attempt, position)?;
+            let attempt = AttemptCase::take(columns, own_expect, position)?;
             (Question::Attempt(Box::new(attempt)), derive(0, 0, position as u64, Purpose::Tool))
         } else if of_row || (columns.get("index").is_some() && !has_completion(&columns)) {
             row_question(&mut columns)?

@@ -1,6 +1,7 @@
 //! Running cases.
 
 use super::read::{Case, CaseFile, Question};
+use super::session::PlayedSession;
 use super::table::FakeChatTable;
 use crate::attempt::Attempt;
 use crate::call::Call;
@@ -10,8 +11,7 @@ use crate::expectation::{Mismatch, no_row};
 use crate::harness::Harness;
 use crate::plugin::LoadedPlugin;
 use crate::plugins::Plugins;
-use crate::report::{Report, RowReport, line, said};
-use crate::tool::FunctionCall;
+use crate::report::{Report, RowReport, head, line, said};
 use gavel_data::{Diagnosis, Evaluation, Shown, Usage};
 use gavel_plugin::{LoadError, PluginSpec, RowCall};
 use std::collections::BTreeMap;
@@ -51,8 +51,8 @@ pub enum Came {
     Evaluation(Evaluation),
     /// The call that asked a taskset for a row.
     Row(RowCall),
-    /// The calls of a session of a tool.
-    Calls(Vec<FunctionCall>),
+    /// A session of a tool.
+    Session(PlayedSession),
     /// The attempt of an agent.
     Attempt(Box<Attempt>),
     /// Why the plugin refuses its parameters; `None` if it accepts them.
@@ -120,7 +120,7 @@ pub fn run(
             Question::Row(index) => cases.push(CaseResult::new(first, Came::Row(plugin.row(*index, first.seed)))),
             Question::Session(session) => {
                 endpoints.restart(&first.replies);
-                cases.push(CaseResult::new(first, Came::Calls(session.run(plugin, first.seed)?)));
+                cases.push(CaseResult::new(first, Came::Session(session.run(plugin, first.seed)?)));
             }
             Question::Attempt(attempt) => {
                 endpoints.restart(&first.replies);
@@ -189,16 +189,6 @@ fn came_of_row(call: &RowCall) -> String {
     }
 }
 
-/// The usage of two calls, one after another.
-fn together(one: Usage, next: Usage) -> Usage {
-    Usage {
-        cpu_us: one.cpu_us + next.cpu_us,
-        elapsed_us: one.elapsed_us + next.elapsed_us,
-        peak_memory: one.peak_memory.max(next.peak_memory),
-        fuel: [one.fuel, next.fuel].into_iter().flatten().reduce(|one, next| one + next),
-    }
-}
-
 impl CaseResults {
     /// The cases that failed.
     pub fn failed(&self) -> impl Iterator<Item = &CaseResult> {
@@ -224,7 +214,7 @@ impl CaseResult {
 
     fn new(case: &Case, came: Came) -> Self {
         let mismatches = match (&came, &case.question, &case.expected) {
-            (Came::Calls(calls), Question::Session(session), _) => session.mismatches(calls),
+            (Came::Session(came), Question::Session(session), _) => session.mismatches(came),
             (Came::Attempt(came), Question::Attempt(attempt), _) => attempt.mismatches(came),
             (Came::Evaluation(evaluation), _, Some(expected)) => expected.check(evaluation),
             (Came::Row(call), _, Some(expected)) => expected.check_row(call),
@@ -254,7 +244,7 @@ impl CaseResult {
         match &self.came {
             Came::Evaluation(evaluation) => evaluation.usage,
             Came::Row(call) => call.usage,
-            Came::Calls(calls) => calls.iter().map(|call| *call.usage()).fold(Usage::default(), together),
+            Came::Session(session) => session.usage(),
             Came::Attempt(attempt) => attempt.report().usage,
             Came::Refusal(_) => Usage::default(),
         }
@@ -265,7 +255,7 @@ impl CaseResult {
         match &self.came {
             Came::Evaluation(evaluation) => evaluation.diagnosis.as_ref(),
             Came::Row(call) => call.diagnosis.as_ref(),
-            Came::Calls(calls) => calls.iter().rev().find_map(|call| call.report().diagnosis.as_ref()),
+            Came::Session(session) => session.calls.iter().rev().find_map(|call| call.report().diagnosis.as_ref()),
             Came::Attempt(attempt) => attempt.report().diagnosis.as_ref(),
             Came::Refusal(_) => None,
         }
@@ -288,8 +278,13 @@ impl fmt::Display for CaseResult {
             }
             (Came::Evaluation(evaluation), _) => Report { sample: None, evaluation }.fmt(f),
             (Came::Row(call), _) => RowReport(call).fmt(f),
-            (Came::Calls(calls), _) => {
-                (1..).zip(calls).try_for_each(|(number, call)| call.fmt_with(f, &format!("call {number}")))
+            (Came::Session(PlayedSession { calls, state }), _) => {
+                (1..).zip(calls).try_for_each(|(number, call)| call.fmt_with(f, &format!("call {number}")))?;
+                match state {
+                    Ok(None) => Ok(()),
+                    Ok(Some(state)) => line(f, "state", &head(state.as_text())),
+                    Err(outcome) => line(f, "no state", &head(&outcome.reason().unwrap_or_default())),
+                }
             }
             (Came::Attempt(attempt), _) => attempt.fmt(f),
             (Came::Refusal(refusal), _) => {

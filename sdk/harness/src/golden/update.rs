@@ -2,6 +2,7 @@
 
 use super::read::{CaseFile, Question};
 use super::run::{Came, CaseResult, CaseResults};
+use super::session::state_to_json;
 use crate::error::CaseError;
 use crate::expectation::{Expectation, Mismatch};
 use crate::tool::CallExpectation;
@@ -34,8 +35,8 @@ impl CaseFile {
     /// are not changed; of these, only their `expect`.
     ///
     /// # Errors
-    /// The file cannot be written, a case expects refused parameters but they are accepted, or an agent left the script
-    /// of its case.
+    /// The file cannot be written, a case expects refused parameters but they are accepted, an agent left the script of
+    /// its case, or a tool failed to report its state.
     pub fn update(&self, results: &CaseResults) -> Result<Vec<Change>, CaseError> {
         if let Some(accepted) = results.cases.iter().find(|result| matches!(result.came, Came::Refusal(None))) {
             return Err(CaseError::Accepted { path: self.path.clone(), line: accepted.case.line });
@@ -44,11 +45,18 @@ impl CaseFile {
             let (path, line) = (self.path.clone(), off_script.case.line);
             return Err(CaseError::OffScript { path, line, what: difference.to_string() });
         }
+        let without_state = |result: &CaseResult| match &result.came {
+            Came::Session(session) => Some((result.case.line, session.failure()?)),
+            _ => None,
+        };
+        if let Some((line, failure)) = results.cases.iter().find_map(without_state) {
+            return Err(CaseError::NoState { path: self.path.clone(), line, what: failure.to_string() });
+        }
         let mut changes = Vec::new();
         let mut texts: HashMap<NonZeroUsize, Written> = HashMap::new();
         for result in &results.cases {
-            if let (Question::Session(session), Came::Calls(calls)) = (&result.case.question, &result.came) {
-                let written = session.updated(calls);
+            if let (Question::Session(session), Came::Session(came)) = (&result.case.question, &result.came) {
+                let written = session.updated_calls(&came.calls);
                 changes.extend(written.iter().flatten().map(|(number, before, after)| Change {
                     case: format!("{}, call {number}", result.case.name),
                     line: result.case.line,
@@ -56,10 +64,16 @@ impl CaseFile {
                     after: after.to_json().to_string(),
                 }));
                 let after = |(_, _, after): (usize, _, CallExpectation)| after.to_json();
-                texts.insert(
-                    result.case.line,
-                    Written::Calls(written.into_iter().map(|call| call.map(after)).collect()),
-                );
+                let calls = written.into_iter().map(|call| call.map(after)).collect();
+                let state = session.updated_state(came.state.as_ref().ok().and_then(Option::as_ref));
+                let state = state.as_ref().map(state_to_json);
+                changes.extend(state.as_ref().map(|after| Change {
+                    case: result.case.name.clone(),
+                    line: result.case.line,
+                    before: session.state.as_ref().map(|before| state_to_json(before).to_string()),
+                    after: after.to_string(),
+                }));
+                texts.insert(result.case.line, Written::Session { calls, state });
                 continue;
             }
             if let (Question::Attempt(case), Came::Attempt(attempt)) = (&result.case.question, &result.came) {
@@ -100,7 +114,10 @@ impl CaseFile {
         let text: String = lines
             .map(|(number, line)| match texts.get(&number) {
                 Some(Written::Expect(expected)) => with_expected(line, expected),
-                Some(Written::Calls(calls)) => with_expected_calls(line, calls),
+                Some(Written::Session { calls, state }) => {
+                    let line = with_expected_calls(line, calls);
+                    state.as_ref().map_or(line.clone(), |state| with_expected(&line, state))
+                }
                 None => line.to_owned(),
             })
             .collect();
@@ -122,8 +139,8 @@ fn off_script(result: &CaseResult) -> Option<(&CaseResult, &Mismatch)> {
 enum Written {
     /// Its `expect`.
     Expect(Value),
-    /// The `expect` of those calls of a session that have another one.
-    Calls(Vec<Option<Value>>),
+    /// The `expect` of those calls of a session that have another one, and its own, if that is another.
+    Session { calls: Vec<Option<Value>>, state: Option<Value> },
 }
 
 /// A line in which the `calls` have other values of `expect`.

@@ -4,6 +4,7 @@ use super::call::FunctionCall;
 use crate::error::HarnessError;
 use crate::plugin::LoadedPlugin;
 use gavel_data::seed::{Purpose, derive};
+use gavel_data::{Json, Outcome};
 use gavel_plugin::{OutsideWaits, SessionRooms, Tool, ToolReport, ToolSession};
 use serde_json::Value;
 use std::sync::Arc;
@@ -58,5 +59,21 @@ impl Session<'_> {
             Err(what) => ToolReport::called_wrongly(what),
         };
         FunctionCall::new(self.plugin.name(), name, arguments, report)
+    }
+
+    /// Ends the session as an episode does, and returns the state in which the tool ended; `None` if it has none. Do
+    /// not call this from asynchronous code.
+    ///
+    /// # Errors
+    /// The tool failed to report it.
+    pub fn finish(mut self) -> Result<Option<Value>, Outcome> {
+        let plugin = self.plugin;
+        // The host has read it as JSON.
+        plugin.block_on(self.end()).map(|state| state.and_then(|state| state.parse().ok()))
+    }
+
+    /// Ends the session; the state in which the tool ended.
+    pub(crate) async fn end(&mut self) -> Result<Option<Json>, Outcome> {
+        self.session.finish(derive(self.seed, self.calls, 0, Purpose::Tool)).await
     }
 }
