@@ -42,7 +42,11 @@ fn build(root: &Path, libtorch: &Path) -> Result<PathBuf> {
         cache::remove(&folder)?;
         let package = folder.join("gavel_rl");
         copy_modules(&root.join(PACKAGE).join("python/gavel_rl"), &package)?;
-        link(root, &tools, &archive, &package.join("_native.abi3.so"))?;
+        link_module(root, &tools, &archive, &package.join("_native.abi3.so"))?;
+        let scripts = folder.join(format!("gavel_rl-{}.data/scripts", about.version));
+        fs::create_dir_all(&scripts).map_err(|error| cannot("make", &scripts, &error))?;
+        // This system's libgcc_s needs a newer glibc; the command runs with the one of its own system.
+        link(&tools, &archive, &scripts.join("gavel"), &["-Wl,-u,main", "-Wl,--allow-shlib-undefined"])?;
         let plugins = components(root, &package.join("plugins"))?;
         let tag = format!("{PYTHON}-abi3-{platform}");
         metadata::write(root, &about, &tag, &folder)?;
@@ -72,21 +76,24 @@ fn compile(root: &Path, libtorch: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Links the extension module from its archive.
-fn link(root: &Path, tools: &Path, archive: &Path, module: &Path) -> Result<()> {
-    let target = format!("{}-linux-gnu.{}.{}", std::env::consts::ARCH, GLIBC.0, GLIBC.1);
+/// Links the extension module.
+fn link_module(root: &Path, tools: &Path, archive: &Path, module: &Path) -> Result<()> {
     let exports = format!("-Wl,--version-script={}", root.join(PACKAGE).join("exports.map").display());
-    // Names of functions stay, for the backtrace of a panic.
-    let symbols = ["-Wl,-u,PyInit__native", &exports, "-Wl,--gc-sections", "-Wl,--strip-debug"];
+    link(tools, archive, module, &["-shared", "-Wl,-u,PyInit__native", &exports])
+}
+
+/// Links the archive, for systems with an older glibc than this one's.
+fn link(tools: &Path, archive: &Path, out: &Path, arguments: &[&str]) -> Result<()> {
+    let target = format!("{}-linux-gnu.{}.{}", std::env::consts::ARCH, GLIBC.0, GLIBC.1);
     // zig would take its own unwinder, which does not know the frames of wasmtime.
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let unwinder = Call::new(compiler, ["-print-file-name=libgcc_s.so.1"]).read("cannot find libgcc_s")?;
-    let (archive, module) = (archive.display().to_string(), module.display().to_string());
-    let call = ["-m", "ziglang", "cc", "-target", &target, "-shared", "-o", &module].into_iter();
-    let libraries = [&*archive, &*unwinder, "-lpthread", "-ldl", "-lm", "-lc"];
-    Call::new(tools.join("python3"), call.chain(symbols).chain(libraries))
-        .read("cannot link the extension module")
-        .map(drop)
+    let (archive, shown) = (archive.display().to_string(), out.display().to_string());
+    let call = ["-m", "ziglang", "cc", "-target", &target, "-o", &shown].into_iter();
+    // Names of functions stay, for the backtrace of a panic.
+    let common = ["-Wl,--gc-sections", "-Wl,--strip-debug", &archive, &unwinder, "-lpthread", "-ldl", "-lm", "-lc"];
+    let arguments = call.chain(arguments.iter().copied()).chain(common);
+    Call::new(tools.join("python3"), arguments).read(&format!("cannot link {}", out.display())).map(drop)
 }
 
 /// Copies the modules in Python.
@@ -134,6 +141,10 @@ pub fn test(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
     let wheel = build(root, &libtorch)?;
     let tools = python::wheel_tools()?;
+    // The tests build components with componentize-py, which lies beside the tools.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [tools.clone()].into_iter().chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
     for (version, python) in interpreters::oldest_and_newest()? {
         let environment = root.join(WHEELS).join(format!("python-{version}"));
         ui::step(&format!("environment of Python {version}"), || {
@@ -150,6 +161,7 @@ pub fn test(root: &Path) -> Result<()> {
         let arguments = ["-m", "unittest", "discover", "-s", "tests"];
         Call::new(environment.join("bin/python3"), arguments)
             .within(&root.join(PACKAGE))
+            .env("PATH", &path)
             .show(&format!("tests of the wheel failed with Python {version}"))?;
     }
     Ok(())

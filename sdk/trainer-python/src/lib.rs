@@ -3,7 +3,10 @@
 //! A [`scorer::Scorer`] is made from a [`config::Config`] and scores rows, which [`row`] reads from Python. What it
 //! gives are [`outcome::Outcome`]s. No thread of the sandbox ever waits for Python's lock: a thread of Python waits for
 //! outcomes without the lock, or an event loop gets them from an [`inbox::Inbox`].
+//!
+//! The wheel's program, the `gavel` [`command`], is linked from the same archive.
 
+mod command;
 mod compiler;
 mod config;
 mod credit;

@@ -29,8 +29,8 @@ const ORDER: [&str; 21] = [
     "gavel-project",
     "gavel-service",
     "gavel-harness",
-    "gavel-rl",
     "gavel",
+    "gavel-rl",
 ];
 
 /// Refuses crates of `host/` that are not in [`ORDER`], and crates that depend
