@@ -10,6 +10,9 @@ use crate::scaffold::{Created, Files, sdk, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The name that verl's users give the function.
+const OF_VERL: &str = "compute_score";
+
 /// The convention of calling a reward function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Convention {
@@ -43,12 +46,12 @@ impl Convention {
 pub struct Wrap<'a> {
     /// The name of the plugin and of its folder.
     pub name: &'a str,
-    /// How the function is called.
-    pub convention: Convention,
+    /// How the function is called; by default as its arguments tell.
+    pub convention: Option<Convention>,
     /// The file that has it.
     pub file: &'a Path,
     /// Its name; by default `compute_score` for verl and the only function for
-    /// TRL.
+    /// TRL. Without a convention, the first of these that there is.
     pub function: Option<&'a str>,
     /// The file with its packages; by default the `requirements.txt` beside it,
     /// if there is one.
@@ -83,16 +86,15 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let module = module(&path)?;
     let found = scan::scan(&python(folder), folder, &module, &[], false)?;
-    let function = choose(&wrap, &found.functions)?.to_owned();
+    let (function, convention) = choose(&wrap, &found.functions)?;
 
     let beside = folder.join("requirements.txt");
     let requirements = wrap.requirements.or_else(|| beside.is_file().then_some(&beside));
     let mut files = Files::new();
-    let template = format!("python/template/{}", wrap.convention.folder());
+    let template = format!("python/template/{}", convention.folder());
     for (path, bytes) in embedded::under(&template) {
         let text = String::from_utf8_lossy(bytes);
-        let text =
-            text.replace("{{name}}", wrap.name).replace("{{module}}", &module).replace("{{function}}", &function);
+        let text = text.replace("{{name}}", wrap.name).replace("{{module}}", &module).replace("{{function}}", function);
         files.insert(path.into(), text.into_bytes());
     }
     if let Some(cases) = wrap.cases {
@@ -122,7 +124,7 @@ pub fn wrap(wrap: Wrap<'_>, parent: &Path) -> Result<Wrapped, Error> {
     let problems = found.problems.iter().filter(|problem| !(problem.missing && requirements.is_some()));
     let problems = problems.chain(&found.warnings).map(|place| format!("{place}\n  {}", place.hint)).collect();
     let created = write(parent.join(wrap.name), &files)?;
-    Ok(Wrapped { created, function, files: found.local, problems })
+    Ok(Wrapped { created, function: function.to_owned(), files: found.local, problems })
 }
 
 /// The name that a file is imported by.
@@ -139,16 +141,18 @@ fn module(path: &Path) -> Result<String, Error> {
     })
 }
 
-fn choose<'a>(wrap: &Wrap<'a>, functions: &'a [scan::Function]) -> Result<&'a str, Error> {
+/// The function that is wrapped, and how it is called.
+fn choose<'a>(wrap: &Wrap<'a>, functions: &'a [scan::Function]) -> Result<(&'a str, Convention), Error> {
     let file = wrap.file.display();
     let all: Vec<_> = functions.iter().map(|function| function.name.as_str()).collect();
     let list = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     let public: Vec<_> = functions.iter().filter(|function| !function.name.starts_with('_')).collect();
     let name = match (wrap.function, wrap.convention, &public[..]) {
         (Some(name), ..) => name,
-        (None, Convention::Verl, _) => "compute_score",
-        (None, Convention::Trl, [only]) => only.name.as_str(),
-        (None, Convention::Trl, _) => {
+        (None, Some(Convention::Verl), _) => OF_VERL,
+        (None, None, _) if all.contains(&OF_VERL) => OF_VERL,
+        (None, _, [only]) => only.name.as_str(),
+        (None, _, _) => {
             return Err(Error::Source {
                 what: format!("{file} has more than one function, or none; its functions: {list}"),
                 hint_text: format!("name the one that is the reward: {file}:FUNCTION"),
@@ -161,21 +165,33 @@ fn choose<'a>(wrap: &Wrap<'a>, functions: &'a [scan::Function]) -> Result<&'a st
             hint_text: format!("name the one that is the reward: {file}:FUNCTION"),
         });
     };
-    if wrap.convention == Convention::Trl && function.arguments.iter().any(|argument| argument == "completion_ids") {
+    let has = |argument: &str| function.arguments.iter().any(|known| known == argument);
+    let taken = || if function.arguments.is_empty() { "nothing".to_owned() } else { function.arguments.join(", ") };
+    let convention = match wrap.convention {
+        Some(convention) => convention,
+        None if has("solution_str") => Convention::Verl,
+        None if has("completions") => Convention::Trl,
+        None => {
+            return Err(Error::Source {
+                what: format!(
+                    "`{name}` of {file} takes neither `solution_str`, as a reward of verl, nor `completions`, as one of TRL; it takes: {}",
+                    taken()
+                ),
+                hint_text: "name its arguments so, or make a plugin with `gavel plugin new NAME --lang python`".into(),
+            });
+        }
+    };
+    if convention == Convention::Trl && has("completion_ids") {
         return Err(Error::Source {
             what: format!("`{name}` of {file} takes `completion_ids`, and a plugin has no tokens"),
             hint_text: "let it work on the texts in `completions`".into(),
         });
     }
-    let takes = |argument: &&&str| function.takes_any || function.arguments.iter().any(|known| known == **argument);
-    match wrap.convention.arguments().iter().find(|argument| !takes(argument)) {
-        None => Ok(&function.name),
+    match convention.arguments().iter().find(|argument| !function.takes_any && !has(argument)) {
+        None => Ok((&function.name, convention)),
         Some(argument) => Err(Error::Source {
-            what: format!(
-                "`{name}` of {file} does not take `{argument}`; it takes: {}",
-                if function.arguments.is_empty() { "nothing".to_owned() } else { function.arguments.join(", ") }
-            ),
-            hint_text: format!("it is called with {}, by these names", wrap.convention.arguments().join(", ")),
+            what: format!("`{name}` of {file} does not take `{argument}`; it takes: {}", taken()),
+            hint_text: format!("it is called with {}, by these names", convention.arguments().join(", ")),
         }),
     }
 }

@@ -13,6 +13,10 @@ pub extern "C" fn main() -> c_int {
     // As each program in Rust does: a pipe that is closed is an error of the write, not the end of the process.
     // SAFETY: no other thread runs yet, and no handler is replaced.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    // The environment that the wheel is installed in need not be active.
+    if let Some(environment) = std::env::current_exe().ok().as_deref().and_then(|gavel| gavel.parent()?.parent()) {
+        gavel_project::use_environment(environment.to_owned());
+    }
     status(gavel::gavel()).into()
 }
 

@@ -12,7 +12,9 @@ mod config;
 mod credit;
 mod error;
 mod evaluation;
+mod function;
 mod inbox;
+mod interruptible;
 mod outcome;
 mod row;
 mod scorer;
@@ -29,6 +31,8 @@ mod _native {
     use crate::error::GavelError;
     #[pymodule_export]
     use crate::evaluation::Evaluation;
+    #[pymodule_export]
+    use crate::function::build;
     #[pymodule_export]
     use crate::inbox::{Call, Inbox};
     #[pymodule_export]

@@ -77,7 +77,7 @@ fn wrap(args: &NewArgs, convention: Convention, source: &str) -> Result<ExitCode
     let cases = args.data.as_deref().map(first_cases).transpose()?;
     let wrap = Wrap {
         name: &args.name,
-        convention,
+        convention: Some(convention),
         file: Path::new(file),
         function,
         requirements: args.requirements.as_deref(),

@@ -1,6 +1,7 @@
 """The extension module."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
 Kind: TypeAlias = Literal["scored", "abstained", "fault", "out-of-budget", "unavailable"]
@@ -145,5 +146,8 @@ class Scorer:
     def start(self, inbox: Inbox, number: int, row: Mapping[str, Any]) -> Call | None: ...
     def close(self) -> None: ...
 
+def build(
+    file: str, name: str | None, requirements: str | None, output: Path, environment: str
+) -> str: ...
 def compile_with(program: str, arguments: list[str]) -> None: ...
 def compile_component(order: str) -> int: ...

@@ -5,6 +5,15 @@ use crate::error::Error;
 use crate::tool::{self, Tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+
+/// The environment of a program that brings this library.
+static OWN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Looks for Python and componentize-py in this environment too, whether or not it is active. The first call counts.
+pub fn use_environment(folder: PathBuf) {
+    OWN.get_or_init(|| folder);
+}
 
 /// The Python of an environment of the plugin in `root`, else the one on the path.
 pub(crate) fn python(root: &Path) -> PathBuf {
@@ -43,8 +52,9 @@ fn in_environment(root: &Path, program: &str) -> Option<PathBuf> {
     environments(root).into_iter().map(|folder| folder.join("bin").join(program)).find(|path| path.is_file())
 }
 
-/// The places of environments, the first of which counts: the plugin's `.venv`, the active environment, and `.venv` in
-/// the folders above the plugin, in the current folder and in those above it. Absolute: commands run in other folders.
+/// The places of environments, the first of which counts: the plugin's `.venv`, the active environment, the environment
+/// of [`use_environment`], and `.venv` in the folders above the plugin, in the current folder and in those above it.
+/// Absolute: commands run in other folders.
 fn environments(root: &Path) -> Vec<PathBuf> {
     let above = |folder: &Path| -> Vec<PathBuf> {
         let folder = folder.canonicalize().unwrap_or_default();
@@ -52,7 +62,8 @@ fn environments(root: &Path) -> Vec<PathBuf> {
     };
     let mut places = above(root);
     let active = std::env::var_os("VIRTUAL_ENV").and_then(|folder| std::path::absolute(folder).ok());
-    places.splice(places.len().min(1)..places.len().min(1), active);
+    let own = OWN.get().filter(|own| active.as_ref() != Some(own)).cloned();
+    places.splice(places.len().min(1)..places.len().min(1), active.into_iter().chain(own));
     for place in above(Path::new(".")) {
         if !places.contains(&place) {
             places.push(place);

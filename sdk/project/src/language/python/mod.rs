@@ -13,6 +13,7 @@ use crate::inputs::{self, Inputs};
 use crate::manifest::{Export, Import, Project};
 use crate::tool::{self, Tool};
 pub(crate) use environment::python;
+pub use environment::use_environment;
 use environment::{componentize, missing, recent};
 use scan::{Found, Place};
 use std::fs;
