@@ -147,22 +147,29 @@ pub fn test(root: &Path) -> Result<()> {
     let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
     for (version, python) in interpreters::oldest_and_newest()? {
         let environment = root.join(WHEELS).join(format!("python-{version}"));
+        let here = environment.join("bin/python3");
         ui::step(&format!("environment of Python {version}"), || {
             cache::remove(&environment)?;
             Call::new(&python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
                 .read("cannot make a virtual environment")?;
-            let here = environment.join("bin/python3");
-            let pip = [Path::new("-m"), Path::new("pip"), Path::new("--python"), &here];
-            let install = ["install", "--no-index", "--quiet"].map(Path::new);
-            Call::new(tools.join("python3"), pip.into_iter().chain(install).chain([&*wheel]))
-                .read("cannot install the wheel")?;
+            install(&tools, &here, &[&wheel])?;
             Ok(((), "the wheel is installed".into()))
         })?;
+        let wheels = python::test_wheels(&tools, &here, &version)?;
+        install(&tools, &here, &[Path::new("--find-links"), &wheels, Path::new("pytest"), Path::new("pytest-xdist")])?;
         let arguments = ["-m", "unittest", "discover", "-s", "tests"];
-        Call::new(environment.join("bin/python3"), arguments)
+        Call::new(here, arguments)
             .within(&root.join(PACKAGE))
             .env("PATH", &path)
             .show(&format!("tests of the wheel failed with Python {version}"))?;
     }
     Ok(())
+}
+
+/// Installs packages for the Python `here` without the network.
+fn install(tools: &Path, here: &Path, packages: &[&Path]) -> Result<()> {
+    let pip = [Path::new("-m"), Path::new("pip"), Path::new("--python"), here];
+    let install = ["install", "--no-index", "--quiet"].map(Path::new);
+    let arguments = pip.into_iter().chain(install).chain(packages.iter().copied());
+    Call::new(tools.join("python3"), arguments).read("cannot install packages for the tests of the wheel").map(drop)
 }

@@ -12,13 +12,15 @@ mod man;
 pub mod models;
 #[doc(hidden)]
 pub mod outcomes;
-mod plugin;
+#[doc(hidden)]
+pub mod plugin;
 #[doc(hidden)]
 pub mod plugin_args;
 #[doc(hidden)]
 pub mod progress;
 mod replay;
-mod report;
+#[doc(hidden)]
+pub mod report;
 mod score;
 #[doc(hidden)]
 pub mod serve;

@@ -8,7 +8,7 @@ pub fn error(error: &anyhow::Error) {
 }
 
 /// An error with the causes that its text does not contain.
-fn with_causes(error: &anyhow::Error) -> String {
+pub fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(|cause| cause.to_string()) {
         match text.is_empty() {

@@ -54,7 +54,7 @@ pub use expectation::{Expectation, Mismatch};
 pub use generate::{groups, json_values, messages, samples, samples_like, tasks, texts, trajectories};
 pub use golden::{
     AttemptCase, CallCase, Came, Case, CaseFile, CaseResult, CaseResults, Change, FakeChatTable, PlayedSession,
-    Question, SessionCase, TestTable, run,
+    Question, SessionCase, TestTable, run, run_one,
 };
 pub use harness::{Harness, Recorded, recorded};
 pub use http::FakeHttp;

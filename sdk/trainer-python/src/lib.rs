@@ -6,6 +6,7 @@
 //!
 //! The wheel's program, the `gavel` [`command`], is linked from the same archive.
 
+mod cases;
 mod command;
 mod compiler;
 mod config;
@@ -23,6 +24,8 @@ mod value;
 /// What the package `gavel_rl` is made from.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::cases::GoldenCases;
     #[pymodule_export]
     use crate::compiler::{compile_component, compile_with};
     #[pymodule_export]

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::setup::cannot;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -17,6 +18,8 @@ pub struct Project {
     requires_python: String,
     license: String,
     classifiers: Vec<String>,
+    /// What other programs load, by group and name.
+    entry_points: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -47,13 +50,22 @@ pub fn write(root: &Path, project: &Project, tag: &str, folder: &Path) -> Result
         &info.join("WHEEL"),
         format!("Wheel-Version: 1.0\nGenerator: cargo xtask wheel\nRoot-Is-Purelib: false\nTag: {tag}\n"),
     )?;
+    put(&info.join("entry_points.txt"), entry_points(project))?;
     let licence = root.join("LICENSE");
     fs::copy(&licence, licences.join("LICENSE")).map_err(|error| cannot("copy", &licence, &error))?;
     Ok(())
 }
 
+fn entry_points(project: &Project) -> String {
+    let group = |(group, entries): (&String, &BTreeMap<String, String>)| {
+        let entries: String = entries.iter().map(|(name, place)| format!("{name} = {place}\n")).collect();
+        format!("[{group}]\n{entries}\n")
+    };
+    project.entry_points.iter().map(group).collect()
+}
+
 fn metadata(root: &Path, project: &Project) -> Result<String> {
-    let Project { name, version, description, requires_python, license, classifiers } = project;
+    let Project { name, version, description, requires_python, license, classifiers, .. } = project;
     let readme = root.join("sdk/trainer-python/README.md");
     let readme = fs::read_to_string(&readme).map_err(|error| cannot("read", &readme, &error))?;
     let mut text = format!(

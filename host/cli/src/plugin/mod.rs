@@ -8,7 +8,7 @@ mod first_cases;
 mod inspect;
 mod new;
 mod shown_path;
-mod subject;
+pub mod subject;
 mod test;
 mod watch;
 

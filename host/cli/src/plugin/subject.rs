@@ -5,7 +5,7 @@ use super::shown_path::shown;
 use crate::component::warn_if_edited;
 use anyhow::{Context, Error, Result, bail};
 use gavel_data::ShownLines;
-use gavel_harness::{CaseFile, CaseResults, Harness, HarnessError, TestTable, run as run_cases};
+use gavel_harness::{CaseFile, CaseResult, CaseResults, Harness, HarnessError, TestTable, run as run_cases, run_one};
 use gavel_plugin::{LimitsTable, LoadError, PluginSpec, ProgramSpec};
 use gavel_project::{MANIFEST, Project, QUICK_SOURCES};
 use std::path::{Path, PathBuf};
@@ -126,6 +126,11 @@ impl Subject {
 
     pub fn test(&self, file: &CaseFile) -> Result<CaseResults> {
         run_cases(&self.harness()?, &self.spec, &self.table.chat, file).map_err(|error| self.explain(error))
+    }
+
+    /// As [`test`](Self::test), for one case; `None` if the file has no case at `index`.
+    pub fn test_one(&self, file: &CaseFile, index: usize) -> Result<Option<CaseResult>> {
+        run_one(&self.harness()?, &self.spec, &self.table.chat, file, index).map_err(|error| self.explain(error))
     }
 
     /// The error, with the place of the parameters if the plugin refuses those in its plugin.toml.

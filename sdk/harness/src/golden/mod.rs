@@ -16,7 +16,7 @@ pub use attempt::AttemptCase;
 pub(crate) use attempt::is_attempt;
 pub(crate) use read::is_session;
 pub use read::{Case, CaseFile, Question};
-pub use run::{Came, CaseResult, CaseResults, run};
+pub use run::{Came, CaseResult, CaseResults, run, run_one};
 pub use session::{CallCase, PlayedSession, SessionCase};
 pub use table::{FakeChatTable, TestTable};
 pub use update::Change;

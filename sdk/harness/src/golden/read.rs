@@ -107,14 +107,14 @@ impl CaseFile {
     pub(crate) fn into_cases(self) -> impl Iterator<Item = Case> {
         self.cases.into_iter()
     }
+}
 
-    /// Its cases, with the attempts at one task in one group.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &[Case]> {
-        self.cases.chunk_by(|one, next| match (&one.question, &next.question) {
-            (Question::Sample(one), Question::Sample(next)) => one.sample.task.id == next.sample.task.id,
-            _ => false,
-        })
-    }
+/// Cases, with the attempts at one task in one group.
+pub(super) fn groups(cases: &[Case]) -> impl Iterator<Item = &[Case]> {
+    cases.chunk_by(|one, next| match (&one.question, &next.question) {
+        (Question::Sample(one), Question::Sample(next)) => one.sample.task.id == next.sample.task.id,
+        _ => false,
+    })
 }
 
 impl Case {

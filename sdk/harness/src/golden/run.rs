@@ -1,6 +1,6 @@
 //! Running cases.
 
-use super::read::{Case, CaseFile, Question};
+use super::read::{Case, CaseFile, Question, groups};
 use super::session::PlayedSession;
 use super::table::FakeChatTable;
 use crate::attempt::Attempt;
@@ -73,8 +73,42 @@ pub fn run(
     chat: &BTreeMap<String, FakeChatTable>,
     file: &CaseFile,
 ) -> Result<CaseResults, HarnessError> {
-    let wrong = |case: &Case, what: String| CaseError::Line { path: file.path.clone(), line: case.line, what };
-    for case in &file.cases {
+    run_some(harness, spec, chat, &file.path, &file.cases)
+}
+
+/// As [`run`], but only for the group of the case at `index`: a judger's verdict on a case depends on its group. `None`
+/// if the file has no such case.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_one(
+    harness: &Harness,
+    spec: &PluginSpec,
+    chat: &BTreeMap<String, FakeChatTable>,
+    file: &CaseFile,
+    index: usize,
+) -> Result<Option<CaseResult>, HarnessError> {
+    let mut first = 0;
+    for group in groups(&file.cases) {
+        if index < first + group.len() {
+            let results = run_some(harness, spec, chat, &file.path, group)?;
+            return Ok(results.cases.into_iter().nth(index - first));
+        }
+        first += group.len();
+    }
+    Ok(None)
+}
+
+/// Runs cases of the file `path`.
+fn run_some(
+    harness: &Harness,
+    spec: &PluginSpec,
+    chat: &BTreeMap<String, FakeChatTable>,
+    path: &Path,
+    all: &[Case],
+) -> Result<CaseResults, HarnessError> {
+    let wrong = |case: &Case, what: String| CaseError::Line { path: path.to_owned(), line: case.line, what };
+    for case in all {
         let granted: Vec<&String> = spec.grants.chat.iter().chain(&spec.grants.reward_model).collect();
         if let Some(name) = case.replies.keys().find(|name| !granted.contains(name)) {
             let granted = match granted.is_empty() {
@@ -87,17 +121,17 @@ pub fn run(
             return Err(wrong(case, what).into());
         }
     }
-    let endpoints = Endpoints::new(harness, chat, file.cases.iter().flat_map(|case| case.replies.keys()));
-    let place = |case: &Case| format!("{}, line {}", file.path.display(), case.line);
-    let called = file.cases.iter().filter(|case| !matches!(case.question, Question::Nothing));
+    let endpoints = Endpoints::new(harness, chat, all.iter().flat_map(|case| case.replies.keys()));
+    let place = |case: &Case| format!("{}, line {}", path.display(), case.line);
+    let called = all.iter().filter(|case| !matches!(case.question, Question::Nothing));
     // If no case calls the plugin, the common parameters need not be right.
     let plugins = match called.clone().next() {
         Some(_) => Some(Plugins::load(harness, spec, called.map(|case| (case.params.as_ref(), place(case))))?),
         None => None,
     };
     let judged = plugins.as_ref().is_some_and(|plugins| plugins.any().judges());
-    let mut cases = Vec::with_capacity(file.cases.len());
-    for group in file.groups() {
+    let mut cases = Vec::with_capacity(all.len());
+    for group in groups(all) {
         let first = &group[0];
         let Some(plugins) = plugins.as_ref().filter(|_| !matches!(first.question, Question::Nothing)) else {
             let refusal = refusal(harness, spec, first)
@@ -137,7 +171,7 @@ pub fn run(
             })),
         }
     }
-    Ok(CaseResults { plugin: spec.name.clone(), path: file.path.clone(), judged, cases })
+    Ok(CaseResults { plugin: spec.name.clone(), path: path.to_owned(), judged, cases })
 }
 
 /// Refuses a question that the plugin has no function for.
