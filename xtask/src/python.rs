@@ -60,9 +60,6 @@ const TEST_TOOLS: [Tool; 4] = [
     },
 ];
 
-/// The packages from PyPI that the tests of the wheel use.
-const WHEEL_TEST_PACKAGES: [&str; 2] = ["pytest==9.2.0", "pytest-xdist==3.8.0"];
-
 /// Packages that are installed together.
 struct Tool {
     packages: &'static [&'static str],
@@ -83,11 +80,10 @@ pub fn wheel_tools() -> Result<PathBuf> {
     install_tools(&WHEEL_TOOLS)
 }
 
-/// Provides the packages that the tests of the wheel use, for the Python `version` in the environment `python`. Returns
-/// the folder of their wheels.
-pub fn test_wheels(tools: &Path, python: &Path, version: &str) -> Result<PathBuf> {
+/// Provides packages from PyPI for the Python `version` in the environment `python`. Returns the folder of their wheels.
+pub fn test_wheels(tools: &Path, python: &Path, version: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = cache::folder()?.join(format!("test-wheels-{version}"));
-    let all = WHEEL_TEST_PACKAGES.join(" ");
+    let all = packages.join(" ");
     ui::step(&format!("{} for Python {version}", all.replace("==", " ")), || {
         let whole = folder.join(&all);
         if whole.exists() {
@@ -97,7 +93,7 @@ pub fn test_wheels(tools: &Path, python: &Path, version: &str) -> Result<PathBuf
         cache::remove(&folder)?;
         let pip = ["-m", "pip", "--python"].map(OsString::from).into_iter().chain([python.into()]);
         let download = ["download", "--quiet", "--only-binary=:all:", "--dest"].map(OsString::from);
-        let packages = WHEEL_TEST_PACKAGES.map(OsString::from);
+        let packages = packages.iter().map(OsString::from);
         Call::new(tools.join("python3"), pip.chain(download).chain([folder.clone().into()]).chain(packages))
             .read(&format!("cannot download {all}, with which the wheel is tested"))
             .map_err(|failure| failure.hint("check the network, then repeat"))?;

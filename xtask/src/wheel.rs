@@ -23,6 +23,10 @@ const GLIBC: (u32, u32) = (2, 28);
 const PYTHON: &str = "cp310";
 /// The largest component that a wheel brings: plugins in Rust are smaller, and plugins in Python larger.
 const MOST_BYTES: u64 = 4_000_000;
+/// The packages from PyPI that the tests use: the small ones with each Python, pyarrow (55 MB) only with the newest.
+const TEST_PACKAGES: [&str; 3] = ["pytest==9.2.0", "pytest-xdist==3.8.0", "pyarrow==26.0.1"];
+/// The number of small packages.
+const SMALL: usize = 2;
 
 /// Builds the wheel to `target/wheels/` and checks it.
 pub fn run(root: &Path) -> Result<()> {
@@ -145,18 +149,21 @@ pub fn test(root: &Path) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = [tools.clone()].into_iter().chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
-    for (version, python) in interpreters::oldest_and_newest()? {
+    let pythons = interpreters::oldest_and_newest()?;
+    for (number, (version, python)) in (1..).zip(&pythons) {
         let environment = root.join(WHEELS).join(format!("python-{version}"));
         let here = environment.join("bin/python3");
         ui::step(&format!("environment of Python {version}"), || {
             cache::remove(&environment)?;
-            Call::new(&python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
+            Call::new(python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
                 .read("cannot make a virtual environment")?;
             install(&tools, &here, &[&wheel])?;
             Ok(((), "the wheel is installed".into()))
         })?;
-        let wheels = python::test_wheels(&tools, &here, &version)?;
-        install(&tools, &here, &[Path::new("--find-links"), &wheels, Path::new("pytest"), Path::new("pytest-xdist")])?;
+        let packages = if number == pythons.len() { &TEST_PACKAGES[..] } else { &TEST_PACKAGES[..SMALL] };
+        let wheels = python::test_wheels(&tools, &here, version, packages)?;
+        let named = [Path::new("--find-links"), &wheels].into_iter().chain(packages.iter().map(Path::new));
+        install(&tools, &here, &named.collect::<Vec<_>>())?;
         let arguments = ["-m", "unittest", "discover", "-s", "tests"];
         Call::new(here, arguments)
             .within(&root.join(PACKAGE))

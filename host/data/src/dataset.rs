@@ -2,6 +2,8 @@
 //! structs, nulls, decimals) are read as plain JSON, column by column, with
 //! every number as it is written.
 
+mod batch_rows;
+mod caught;
 mod files;
 mod filled_nulls;
 mod lines;
@@ -15,19 +17,19 @@ mod row_size;
 mod shared_values;
 mod writing;
 
+pub use batch_rows::BatchRows;
 pub use files::{DatasetReader, DatasetRow};
 pub use writing::{check_writable, write_rows};
 
 use crate::files::{open_regular, without_bom};
 use crate::json::Columns;
 use crate::task::TaskError;
+use caught::caught;
 use lines::Lines;
 use parquet_reader::ParquetReader;
-use parquet_rows::AnyError;
 use std::fs::File;
 use std::io::BufReader;
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// One row and its place in the file.
@@ -178,16 +180,6 @@ impl Iterator for RowReader {
                 }
             }
         }
-    }
-}
-
-/// Calls `read` and turns its error or panic into a message. The Parquet
-/// libraries assert some contents of a file, and a damaged file must not end
-/// the process.
-fn caught<T, E: Into<AnyError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(read) => read.map_err(|error| error.into().to_string()),
-        Err(_) => Err("the file is damaged: its reader panicked".into()),
     }
 }
 

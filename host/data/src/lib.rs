@@ -33,7 +33,7 @@ mod weight_files;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
 pub use conversation_score::{ConversationScore, StepValue};
-pub use dataset::{DatasetReader, DatasetRow, Row, RowError, RowReader};
+pub use dataset::{BatchRows, DatasetReader, DatasetRow, Row, RowError, RowReader};
 pub use evaluation::{Diagnosis, Evaluation, JudgeId, Provenance, Usage};
 pub use evaluation_record::EvaluationRecord;
 pub use finish_reason::{FinishReason, TrajectoryStatus};

@@ -20,8 +20,8 @@ pub struct Inbox {
 #[derive(Clone)]
 pub struct Arrived(Arc<(Mutex<Outcomes>, PipeWriter)>);
 
-/// Outcomes by the numbers of their calls. While there are any, one byte is in the pipe.
-type Outcomes = Vec<(u64, Outcome)>;
+/// The outcomes of the rows of each call, by its number. While there are any, one byte is in the pipe.
+type Outcomes = Vec<(u64, Vec<Outcome>)>;
 
 impl Inbox {
     /// The side that outcomes arrive at.
@@ -35,14 +35,14 @@ impl Arrived {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the outcome of a call.
-    pub fn add(&self, number: u64, outcome: Outcome) {
+    /// Adds the outcomes of a call.
+    pub fn add(&self, number: u64, rows: Vec<Outcome>) {
         let mut outcomes = self.outcomes();
         if outcomes.is_empty() {
             // It fails only if the loop is gone.
             let _ = (&self.0.1).write_all(&[1]);
         }
-        outcomes.push((number, outcome));
+        outcomes.push((number, rows));
     }
 }
 
@@ -70,7 +70,7 @@ impl Inbox {
     }
 }
 
-/// A call whose outcome arrives at an [`Inbox`].
+/// A call whose outcomes arrive at an [`Inbox`].
 #[pyclass(frozen, module = "gavel_rl._native")]
 pub struct Call(AbortHandle);
 

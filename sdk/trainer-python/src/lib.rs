@@ -6,6 +6,8 @@
 //!
 //! The wheel's program, the `gavel` [`command`], is linked from the same archive.
 
+mod batches;
+mod calls;
 mod cases;
 mod command;
 mod compiler;
@@ -16,7 +18,9 @@ mod evaluation;
 mod function;
 mod inbox;
 mod interruptible;
+mod loaded;
 mod outcome;
+mod queue;
 mod row;
 mod scorer;
 mod value;
@@ -24,6 +28,8 @@ mod value;
 /// What the package `gavel_rl` is made from.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::batches::{ScoredBatch, ScoredBatches};
     #[pymodule_export]
     use crate::cases::GoldenCases;
     #[pymodule_export]

@@ -31,31 +31,36 @@ impl Outcome {
     pub fn unreadable(what: String) -> Self {
         Self(Line { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, what) })
     }
+
+    /// The score of the reward `name`, if it scored.
+    pub fn score_of(&self, name: &str) -> Option<f64> {
+        self.0.scores.plugins.get(name)?.outcome.score()
+    }
 }
 
 #[pymethods]
 impl Outcome {
     /// The id of the row; None for a row that cannot be read.
     #[getter]
-    fn id(&self) -> Option<&str> {
+    pub fn id(&self) -> Option<&str> {
         self.0.id.as_deref()
     }
 
     /// The weighted sum of the scores; None unless every reward that has a weight scored.
     #[getter]
-    fn reward(&self) -> Option<f64> {
+    pub fn reward(&self) -> Option<f64> {
         self.0.scores.reward
     }
 
     /// `scored`, or the kind of the first reward that did not score.
     #[getter]
-    fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         self.0.scores.outcome.as_str()
     }
 
     /// Why there is no reward.
     #[getter]
-    fn reason(&self) -> Option<&str> {
+    pub fn reason(&self) -> Option<&str> {
         self.0.scores.reason.as_deref()
     }
 

@@ -13,13 +13,20 @@ use pyo3::types::{PyMapping, PyString};
 /// The outer error: it is no dict whose keys are strings. The inner error: its columns are not a completion.
 pub fn sample(row: &Bound<'_, PyAny>, position: usize) -> PyResult<Result<Sample, String>> {
     let place = format!("row {position}");
-    let broken = |what: String| format!("{place}: {what}");
-    let columns = match columns(row, &place)? {
-        Ok(columns) => columns,
-        Err(what) => return Ok(Err(broken(what))),
-    };
+    Ok(match columns(row, &place)? {
+        Ok(columns) => completed(columns, position),
+        Err(what) => Err(format!("{place}: {what}")),
+    })
+}
+
+/// The sample of a row with these columns, which is at `position`.
+///
+/// # Errors
+/// The columns are not a completion.
+pub fn completed(columns: Columns, position: usize) -> Result<Sample, String> {
+    let place = format!("row {position}");
     let row = Row { position, place: place.clone(), columns };
-    Ok(completion(row, "data").map_err(|error| broken(error.to_string())))
+    completion(row, "data").map_err(|error| format!("{place}: {error}"))
 }
 
 /// The columns of a row; the inner error names a column that is not JSON.

@@ -44,6 +44,14 @@ class EventLoops(unittest.TestCase):
         for _ in range(2):
             self.assertEqual(asyncio.run(run(scorer)), [float(n % 3 != 2) for n in range(300)])
 
+    def test_groups_are_judged_in_an_event_loop(self) -> None:
+        async def run(scorer: Scorer) -> list[list[float | None]]:
+            groups = [[{"response": "x" * length} for length in lengths] for lengths in ((3, 1, 2), (1, 2), ())]
+            judged = await asyncio.gather(*map(scorer.judge_async, groups))
+            return [[outcome.reward for outcome in outcomes] for outcomes in judged]
+
+        self.assertEqual(asyncio.run(run(Scorer([guest("shortest")]))), [[0.0, 1.0, 0.0], [1.0, 0.0], []])
+
     def test_a_cancelled_task_waits_no_longer_and_others_go_on(self) -> None:
         async def run() -> None:
             scorer = Scorer([hostile("endless-loop")], limits=LOOPS)

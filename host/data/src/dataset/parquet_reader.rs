@@ -1,10 +1,9 @@
 //! The rows of a Parquet file, of which only some are in memory.
 
+use super::batch_rows::BatchRows;
 use super::logical_types;
 use super::parquet_file::{PageMemory, Pages};
-use super::parquet_rows::{self, AnyError, ReadRow};
-use super::shared_values::SharedValues;
-use arrow_array::RecordBatch;
+use super::parquet_rows::{AnyError, ReadRow};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use std::fs::File;
@@ -14,10 +13,8 @@ use std::sync::Arc;
 pub(super) struct ParquetReader {
     batches: ParquetRecordBatchReader,
     memory: Arc<PageMemory>,
-    /// The batch that is read, and its rows that were read.
-    batch: Option<(RecordBatch, usize)>,
+    rows: BatchRows,
     ready: std::vec::IntoIter<ReadRow>,
-    shared: SharedValues,
 }
 
 impl ParquetReader {
@@ -32,8 +29,8 @@ impl ParquetReader {
         let levels = parquet_to_arrow_field_levels(read.parquet_schema(), ProjectionMask::all(), Some(fields))?;
         let pages = Pages::new(file, read.metadata().clone());
         let batches = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, pages.batch_rows(), None)?;
-        let (memory, shared) = (pages.memory(), SharedValues::default());
-        Ok(Self { batches, memory, batch: None, ready: Vec::new().into_iter(), shared })
+        let memory = pages.memory();
+        Ok(Self { batches, memory, rows: BatchRows::default(), ready: Vec::new().into_iter() })
     }
 
     /// The next row. An error in it is about a row that is too long.
@@ -45,17 +42,11 @@ impl ParquetReader {
             if let Some(row) = self.ready.next() {
                 return Ok(Some(row));
             }
-            match self.batch.take().filter(|(batch, read)| *read < batch.num_rows()) {
-                Some((batch, read)) => {
-                    let rows = parquet_rows::read(&batch, read, &mut self.shared)?;
-                    self.batch = Some((batch, read + rows.len()));
-                    self.ready = rows.into_iter();
-                }
-                None => {
-                    self.memory.start();
-                    let Some(batch) = self.batches.next() else { return Ok(None) };
-                    self.batch = Some((batch?, 0));
-                }
+            self.ready = self.rows.next_rows()?.into_iter();
+            if self.ready.len() == 0 {
+                self.memory.start();
+                let Some(batch) = self.batches.next() else { return Ok(None) };
+                self.rows.start(batch?);
             }
         }
     }

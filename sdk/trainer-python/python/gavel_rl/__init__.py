@@ -13,11 +13,11 @@ A reward that hangs, crashes or runs out of memory never becomes a score: its ou
 """
 
 from gavel_rl._compiler import start_compilers_with_this_interpreter
-from gavel_rl._native import Credit, Evaluation, GavelError, Outcome
+from gavel_rl._native import Credit, Evaluation, GavelError, Outcome, ScoredBatch
 from gavel_rl.function import build
 from gavel_rl.reward import Reward
 from gavel_rl.scorer import Scorer
 
 start_compilers_with_this_interpreter()
 
-__all__ = ["Credit", "Evaluation", "GavelError", "Outcome", "Reward", "Scorer", "build"]
+__all__ = ["Credit", "Evaluation", "GavelError", "Outcome", "Reward", "ScoredBatch", "Scorer", "build"]

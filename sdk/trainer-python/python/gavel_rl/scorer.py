@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from gavel_rl import _native
-from gavel_rl._native import Outcome
+from gavel_rl._native import Outcome, ScoredBatch
 from gavel_rl.reward import Reward
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Record batches of Arrow, by the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class Scorer:
@@ -92,11 +99,45 @@ class Scorer:
 
         A judger needs whole groups, so a scorer with one raises ValueError here.
         """
+        native = self._native
+        [outcome] = await self._inbox().outcomes(lambda inbox, number: native.start(inbox, number, row))
+        return outcome
+
+    async def judge_async(self, group: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+        """As :meth:`judge`, while the event loop goes on. If the task is cancelled, the calls end."""
+        native = self._native
+        return await self._inbox().outcomes(lambda inbox, number: native.start_group(inbox, number, group))
+
+    def score_batches(self, batches: ArrowStream | Iterable[ArrowStream]) -> Iterator[ScoredBatch]:
+        """Scores record batches of Arrow, as they are asked for::
+
+            for scored in scorer.score_batches(parquet.iter_batches()):
+                table = pyarrow.record_batch(scored)
+
+        Args:
+            batches: A ``pyarrow.RecordBatchReader``, a table, record batches, or their like in another library: an
+                object with ``__arrow_c_stream__``, or several. A row has the columns that a row of :meth:`score` has.
+
+        Returns:
+            The outcomes of each batch that has rows, in order. Libraries of Arrow take their columns, without a copy:
+            ``id``, ``reward``, ``outcome`` (the kind), ``reason``, and ``scores``, a struct with the score of each
+            reward.
+            About 1,000 rows are scored at the same time, for which later batches are read ahead. A group may go on in
+            the next batch.
+
+        Raises:
+            TypeError: An object has no record batches.
+            ValueError: A batch cannot be read.
+        """
+        parts = [batches] if isinstance(batches, ArrowStream) else batches
+        return self._native.score_batches(iter(parts))
+
+    def _inbox(self) -> _LoopInbox:
         loop = asyncio.get_running_loop()
         inbox = self._inboxes.get(loop)
         if inbox is None:
             inbox = self._inboxes[loop] = _LoopInbox(loop)
-        return await inbox.score(self._native, row)
+        return inbox
 
     def close(self) -> None:
         """Ends the scorer's threads once the calls under way have ended. Later calls raise GavelError."""
@@ -126,25 +167,26 @@ class _LoopInbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inbox = _native.Inbox()
-        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._waiting: dict[int, asyncio.Future[list[Outcome]]] = {}
         self._number = 0
         loop.add_reader(self._inbox.fileno(), self._take)
 
-    async def score(self, scorer: _native.Scorer, row: Mapping[str, Any]) -> Outcome:
+    async def outcomes(self, start: Callable[[_native.Inbox, int], _native.Call]) -> list[Outcome]:
+        """Waits for the outcomes of the rows that ``start`` starts on."""
         self._number += 1
         number = self._number
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        call = scorer.start(self._inbox, number, row)
+        future: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+        call = start(self._inbox, number)
         self._waiting[number] = future
         try:
             return await future
         finally:
-            if self._waiting.pop(number, None) is not None and call is not None:
+            if self._waiting.pop(number, None) is not None:
                 call.cancel()
 
     def _take(self) -> None:
-        for number, outcome in self._inbox.take():
+        for number, outcomes in self._inbox.take():
             future = self._waiting.pop(number, None)
             # A task that was cancelled waits no longer.
             if future is not None and not future.done():
-                future.set_result(outcome)
+                future.set_result(outcomes)
