@@ -1,7 +1,8 @@
 //! The outcome of a row.
 
 use crate::evaluation::Evaluation;
-use gavel_data::{OutcomeKind, SampleOutcome};
+use gavel_data::SampleOutcome;
+use gavel_scoring::RowOutcome;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -21,17 +22,13 @@ struct Line {
     scores: SampleOutcome,
 }
 
+impl From<RowOutcome> for Outcome {
+    fn from(RowOutcome { id, outcome }: RowOutcome) -> Self {
+        Self(Line { id, scores: outcome })
+    }
+}
+
 impl Outcome {
-    /// The outcome of the task `id`.
-    pub fn new(id: String, scores: SampleOutcome) -> Self {
-        Self(Line { id: Some(id), scores })
-    }
-
-    /// The outcome of a row that is no completion.
-    pub fn unreadable(what: String) -> Self {
-        Self(Line { id: None, scores: SampleOutcome::without_calls(OutcomeKind::Fault, what) })
-    }
-
     /// The score of the reward `name`, if it scored.
     pub fn score_of(&self, name: &str) -> Option<f64> {
         self.0.scores.plugins.get(name)?.outcome.score()

@@ -11,6 +11,7 @@ use crate::outcome::Outcome;
 use crate::queue::Queue;
 use crate::row;
 use gavel_data::Sample;
+use gavel_scoring::RowGroup;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -55,7 +56,7 @@ impl Scorer {
     /// Scores rows that are one group.
     fn judge(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<Vec<Outcome>> {
         let calls = self.0.calls()?;
-        let started = calls.begin(group(rows)?, 0);
+        let started = calls.begin(group(rows)?);
         calls.wait(py, started)
     }
 
@@ -72,7 +73,8 @@ impl Scorer {
                 "a reward of this Scorer judges whole groups, and one row is none\nhint: call `judge` or `judge_async` with all rows of the group",
             ));
         }
-        Ok(start(calls, inbox, number, vec![row::sample(row, 0)?]))
+        let alone = RowGroup { first: 0, rows: vec![row::sample(row, 0)?] };
+        Ok(start(calls, inbox, number, alone))
     }
 
     /// Refuses further rows; calls under way still end.
@@ -82,15 +84,15 @@ impl Scorer {
 }
 
 /// The samples of rows that are one group.
-fn group(rows: &Bound<'_, PyAny>) -> PyResult<Vec<Result<Sample, String>>> {
+fn group(rows: &Bound<'_, PyAny>) -> PyResult<RowGroup> {
     let rows = rows.try_iter()?.enumerate().map(|(position, row)| {
         let sample = row::sample(&row?, position)?;
         Ok(sample.map(|sample| Sample { index: position as u32, ..sample }))
     });
-    rows.collect()
+    Ok(RowGroup { first: 0, rows: rows.collect::<PyResult<_>>()? })
 }
 
-fn start(calls: Calls, inbox: &Inbox, number: u64, rows: Vec<Result<Sample, String>>) -> Call {
-    let (arrived, started) = (inbox.arrived(), calls.begin(rows, 0));
+fn start(calls: Calls, inbox: &Inbox, number: u64, group: RowGroup) -> Call {
+    let (arrived, started) = (inbox.arrived(), calls.begin(group));
     Call::new(calls.wait_aside(started, move |outcomes| arrived.add(number, outcomes)))
 }
