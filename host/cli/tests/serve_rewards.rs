@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A server that ends with the test, whether or not the test passes.
 struct Server {
@@ -200,17 +201,19 @@ fn trainers_are_answered_in_their_protocols() {
     let unknown = server.post("/verify", &unknown);
     assert_eq!(
         json!([unknown["mask_sample"], unknown["failure_kind"], unknown["_ng_failure_class"]]),
-        json!([true, "verifier_error", "judge_failed"])
+        json!([true, "verifier_error", null])
     );
+    // A response without a word is an answer.
+    let mut silent = rollout("sums", "");
+    silent["response"]["output"] = json!([{"type": "reasoning", "summary": []}]);
+    let silent = server.post("/verify", &silent);
+    assert_eq!(json!([silent["reward"], silent["mask_sample"]]), json!([0.0, false]));
     let (status, what) = server.error("POST", "/verify", r#"{"response": {"output": "…"}}"#);
     assert_eq!((status, what.as_str()), (400, "the body has no `responses_create_params`"));
 
     drop(server);
-    // OpenRLHF names the ground truth only `labels`, and no data source.
-    let config = rewards()
-        .replace("ground_truth = \"expected\"\ndata_source = \"kind\"\n", "")
-        .replace("data_sources = [\"sums\"]\n", "");
-    let server = Server::start(&project, &config);
+    // OpenRLHF names no data source.
+    let server = Server::start(&project, &rewards().replace("data_sources = [\"sums\"]\n", ""));
     let body = json!({
         "query": ["<|user|>2 + 2?<|assistant|>Answer: 4<|im_end|>", "2 + 2?Answer: 5", "<bos>2 + 2?Answer: 4"],
         "prompts": ["<|user|>2 + 2?<|assistant|>", "2 + 2?", "2 + 2?"],
@@ -233,6 +236,30 @@ fn trainers_are_answered_in_their_protocols() {
     let short = json!({"query": ["a", "b"], "prompts": ["a"], "labels": ["4"]});
     let (status, what) = server.error("POST", "/get_reward", &short.to_string());
     assert_eq!((status, what.as_str()), (400, "`query`, `prompts` and `labels` have 2, 1 and 1 rows"));
+}
+
+#[test]
+fn the_calls_of_a_client_that_goes_end() {
+    let project = Project::empty();
+    let config =
+        format!("[[reward]]\npath = {:?}\n[limits]\ncpu = \"50m\"\ntimeout = \"50m\"\n", built("guests/loops.wasm"));
+    let server = Server::start(&project, &config);
+    let running = |rows: u32| {
+        let line = format!("\ngavel_rows_running {rows}\n");
+        let is_seen = || {
+            (0..6000).any(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                server.get("/metrics").contains(&line)
+            })
+        };
+        assert!(is_seen(), "{}", server.get("/metrics"));
+    };
+    let body = json!({"rows": [{"response": "Answer: 5", "ground_truth": "4"}]}).to_string();
+    let mut client = TcpStream::connect(&server.address).unwrap();
+    write!(client, "POST /score HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    running(1);
+    drop(client);
+    running(0);
 }
 
 #[test]

@@ -26,6 +26,11 @@ impl Size {
     pub(crate) fn new(bytes: usize, place: Option<Place>) -> Self {
         Self { bytes, _place: place }
     }
+
+    /// The bytes of the body, whose place among the large bodies ends.
+    pub fn into_bytes(self) -> usize {
+        self.bytes
+    }
 }
 
 /// Work without a result: it panicked, or the server ends.

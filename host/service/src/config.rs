@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
-/// What a trainer that knows only numbers is told, and what it leaves in texts.
+/// What OpenRLHF needs beside rewards: it knows only numbers, and leaves special tokens in texts.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenRlhf {
@@ -54,7 +54,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// It is not TOML, or a key is wrong.

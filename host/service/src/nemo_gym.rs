@@ -1,25 +1,26 @@
 //! What NeMo-Gym asks a resources server: `/verify`, and what it asks around it.
 
 use crate::error::ServiceError;
-use crate::responses::Items;
+use crate::responses::messages;
 use crate::score::VALUES;
-use crate::server::{Scored, Server};
+use crate::server::Server;
 use axum::Json;
 use axum::extract::{Request, State};
 use gavel_data::{Columns, Json as JsonText, OutcomeKind, SampleOutcome};
 use gavel_http::read_json;
+use gavel_scoring::RowOutcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
 struct CreateParams {
-    input: Items,
+    input: JsonText,
 }
 
 #[derive(Deserialize)]
 struct Response {
-    output: Items,
+    output: JsonText,
 }
 
 /// Rewards have no sessions. An environment server chooses the id of its session and reads it back; an agent sends none.
@@ -39,10 +40,10 @@ pub(crate) async fn reverify_mode() -> Json<Value> {
 
 pub(crate) async fn verify(State(server): State<Server>, request: Request) -> Result<Json<Columns>, ServiceError> {
     server.check_no_judgers()?;
-    let (mut body, _size): (Columns, _) = read_json(request, VALUES).await?;
+    let (mut body, size): (Columns, _) = read_json(request, VALUES).await?;
     let row = row(&body).map_err(ServiceError::invalid)?;
-    let mut scored = server.score(vec![Ok(row)]).await?;
-    let Some(Scored { outcome, .. }) = scored.pop() else {
+    let mut scored = server.score(vec![server.named(row)], size.into_bytes()).await?;
+    let Some(RowOutcome { outcome, .. }) = scored.pop() else {
         return Err(ServiceError::internal("the row was lost"));
     };
     let instance_config = body.get("instance_config").and_then(JsonText::fields);
@@ -60,14 +61,18 @@ fn row(body: &Columns) -> Result<Columns, String> {
     let wrong = |name: &str, error: serde_json::Error| format!("`{name}`: {error}");
     let params: CreateParams = params.parse().map_err(|error| wrong("responses_create_params", error))?;
     let response: Response = response.parse().map_err(|error| wrong("response", error))?;
-    let prompt = params.input.messages().map_err(|what| format!("`responses_create_params.input`: {what}"))?;
-    let completion = response.output.messages().map_err(|what| format!("`response.output`: {what}"))?;
+    let prompt = messages(&params.input).map_err(|what| format!("`responses_create_params.input`: {what}"))?;
+    let mut completion = messages(&response.output).map_err(|what| format!("`response.output`: {what}"))?;
+    // A response without a word is an answer too.
+    if !completion.iter().any(|message| message["role"] == "assistant") {
+        completion.push(json!({"role": "assistant", "content": ""}));
+    }
     row.insert("prompt", Value::Array(prompt));
     row.insert("completion", Value::Array(completion));
     Ok(row)
 }
 
-/// What NeMo-Gym is told of an outcome. Only a sample with a score is trained on.
+/// The fields of an outcome for NeMo-Gym. Only a sample with a score is trained on.
 fn verdict(outcome: &SampleOutcome, instance_config: Option<Columns>) -> Vec<(&'static str, JsonText)> {
     let scores: BTreeMap<&str, f64> =
         outcome.plugins.iter().filter_map(|(name, evaluation)| Some((&**name, evaluation.outcome.score()?))).collect();
@@ -85,8 +90,8 @@ fn verdict(outcome: &SampleOutcome, instance_config: Option<Columns>) -> Vec<(&'
         let mut instance_config = instance_config.unwrap_or_default();
         instance_config.insert("mask_sample", json!(true));
         verdict.push(("instance_config", instance_config.into()));
-        // The rollout is not counted, and is repeated. It would end in the same way for the other kinds.
-        if matches!(outcome.outcome, OutcomeKind::Unavailable | OutcomeKind::Fault) {
+        // The rollout is repeated, which changes nothing for the other kinds.
+        if outcome.outcome == OutcomeKind::Unavailable {
             verdict.push(("_ng_failure_class", "judge_failed".into()));
             verdict.push(("_ng_failure_judge_error", reason.into()));
         }

@@ -2,17 +2,18 @@
 
 use crate::error::ServiceError;
 use crate::score::VALUES;
-use crate::server::{Scored, Server};
+use crate::server::Server;
 use axum::Json;
 use axum::extract::{Request, State};
 use gavel_data::{Columns, Json as JsonText, OutcomeKind};
 use gavel_http::read_json;
+use gavel_scoring::RowOutcome;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The rows of a request, by column.
 #[derive(Deserialize)]
-struct Asked {
+struct Queries {
     /// The prompts with their responses.
     query: Vec<String>,
     prompts: Vec<String>,
@@ -22,8 +23,8 @@ struct Asked {
 
 pub(crate) async fn answer(State(server): State<Server>, request: Request) -> Result<Json<Value>, ServiceError> {
     server.check_no_judgers()?;
-    let (asked, _size): (Asked, _) = read_json(request, VALUES).await?;
-    let Asked { query, prompts, labels } = asked;
+    let (asked, size): (Queries, _) = read_json(request, VALUES).await?;
+    let Queries { query, prompts, labels } = asked;
     if query.len() != prompts.len() || query.len() != labels.len() {
         return Err(ServiceError::invalid(format!(
             "`query`, `prompts` and `labels` have {}, {} and {} rows",
@@ -35,7 +36,7 @@ pub(crate) async fn answer(State(server): State<Server>, request: Request) -> Re
     let ends = &server.shared().openrlhf.response_ends;
     let rows = query.iter().zip(prompts).zip(labels);
     let rows = rows.map(|((query, prompt), label)| row(query, prompt, label, ends)).collect();
-    let scored = server.score(rows).await?;
+    let scored = server.score(rows, size.into_bytes()).await?;
     Ok(Json(rewards(&scored, server.shared().openrlhf.no_score)))
 }
 
@@ -50,14 +51,15 @@ fn row(query: &str, prompt: String, label: JsonText, ends: &[String]) -> Result<
     let mut columns = Columns::default();
     columns.insert("response", response);
     columns.insert("prompt", &*prompt);
-    if !label.is_null() {
+    // A dataset without labels has empty ones.
+    if !label.is_null() && label.string().is_none_or(|label| !label.is_empty()) {
         columns.insert("ground_truth", label);
     }
     Ok(columns)
 }
 
 /// The answer, which has only numbers, and the same keys for every row.
-fn rewards(scored: &[Scored], no_score: f64) -> Value {
+fn rewards(scored: &[RowOutcome], no_score: f64) -> Value {
     let rewards: Vec<f64> = scored.iter().map(|scored| scored.outcome.reward.unwrap_or(no_score)).collect();
     let mut logs = Map::new();
     for kind in OutcomeKind::ALL {
@@ -74,6 +76,10 @@ mod tests {
     #[test]
     fn a_response_follows_its_prompt_without_the_tokens_that_end_it() {
         let ends = ["<|im_end|>".to_owned(), "<eos>".to_owned()];
+        assert!(row("Q: 4", "Q: ".into(), "4".into(), &[]).unwrap().get("ground_truth").is_some());
+        for no_label in ["".into(), JsonText::default()] {
+            assert!(row("Q: 4", "Q: ".into(), no_label, &[]).unwrap().get("ground_truth").is_none());
+        }
         let response = |query: &str| {
             row(query, "Q: ".into(), "4".into(), &ends).map(|row| row.get("response").unwrap().string().unwrap())
         };

@@ -1,32 +1,22 @@
 //! Items of OpenAI's Responses API as messages of chat completions.
 
-use serde::Deserialize;
+use gavel_data::Json;
 use serde_json::{Map, Value, json};
 
-/// An input or output of a response: a text, or items.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Items {
-    Text(String),
-    List(Vec<Map<String, Value>>),
-}
-
-impl Items {
-    /// The messages of the items.
-    ///
-    /// # Errors
-    /// An item of a kind that no message has.
-    pub(crate) fn messages(&self) -> Result<Vec<Value>, String> {
-        match self {
-            Self::Text(text) => Ok(vec![json!({"role": "user", "content": text})]),
-            Self::List(items) => {
-                let mut messages = Messages::default();
-                items.iter().try_for_each(|item| messages.add(item))?;
-                messages.end_turn();
-                Ok(messages.done)
-            }
-        }
+/// The messages of an input or output, which is a text or a list of items.
+///
+/// # Errors
+/// It is neither, or an item is of a kind that no message has.
+pub(crate) fn messages(items: &Json) -> Result<Vec<Value>, String> {
+    if let Some(text) = items.string() {
+        return Ok(vec![json!({"role": "user", "content": text})]);
     }
+    let items: Vec<Map<String, Value>> =
+        items.parse().map_err(|_| "it is neither a text nor a list of items".to_owned())?;
+    let mut messages = Messages::default();
+    items.iter().try_for_each(|item| messages.add(item))?;
+    messages.end_turn();
+    Ok(messages.done)
 }
 
 /// Messages, and the turn of the assistant that its next items may belong to.
@@ -110,7 +100,7 @@ mod tests {
     use super::*;
 
     fn messages(items: Value) -> Result<Vec<Value>, String> {
-        serde_json::from_value::<Items>(items).unwrap().messages()
+        super::messages(&items.into())
     }
 
     #[test]
@@ -146,5 +136,8 @@ mod tests {
         assert_eq!(messages(parts).unwrap(), [json!({"role": "user", "content": "ab"})]);
         let unknown = messages(json!([{"type": "computer_call"}])).unwrap_err();
         assert_eq!(unknown, "an item of the type `computer_call` is no message");
+        for wrong in [json!(null), json!(3), json!(["a"])] {
+            assert_eq!(messages(wrong).unwrap_err(), "it is neither a text nor a list of items");
+        }
     }
 }

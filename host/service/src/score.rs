@@ -1,13 +1,13 @@
 //! `/score`: rows, and the lines that `gavel score` writes for them.
 
 use crate::error::ServiceError;
-use crate::server::{Scored, Server};
+use crate::server::Server;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use gavel_data::Columns;
 use gavel_http::read_json;
-use gavel_scoring::write_line;
+use gavel_scoring::{RowOutcome, write_line};
 use serde::Deserialize;
 
 /// The most values of a body.
@@ -20,16 +20,15 @@ struct Asked {
 }
 
 pub(crate) async fn answer(State(server): State<Server>, request: Request) -> Result<Response, ServiceError> {
-    // The size keeps its place among the large bodies until the rows are scored.
-    let (Asked { rows }, _size) = read_json(request, VALUES).await?;
-    let scored = server.score(rows.into_iter().map(Ok).collect()).await?;
+    let (Asked { rows }, size) = read_json(request, VALUES).await?;
+    let scored = server.score(rows.into_iter().map(|row| server.named(row)).collect(), size.into_bytes()).await?;
     Ok(([(CONTENT_TYPE, "application/json")], outcomes(&scored)?).into_response())
 }
 
 /// `{"outcomes": […]}`
-fn outcomes(scored: &[Scored]) -> Result<Vec<u8>, ServiceError> {
+fn outcomes(scored: &[RowOutcome]) -> Result<Vec<u8>, ServiceError> {
     let mut text = b"{\"outcomes\":[".to_vec();
-    for (position, Scored { id, outcome }) in scored.iter().enumerate() {
+    for (position, RowOutcome { id, outcome }) in scored.iter().enumerate() {
         if position > 0 {
             text.push(b',');
         }
