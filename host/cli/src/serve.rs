@@ -24,7 +24,7 @@ pub struct AddressArgs {
     port: u16,
 }
 
-/// Serve rewards over HTTP, for trainers that are not in Python.
+/// Serve rewards over HTTP, for trainers that ask so.
 ///
 /// /score takes rows as `gavel score` does, /verify is for NeMo-Gym, and /get_reward for OpenRLHF. /openapi.json describes
 /// them, and /metrics is for Prometheus. There is no authentication: everybody who reaches the port may use it.
@@ -72,16 +72,17 @@ pub fn serve_rewards(file: &Path, address: &AddressArgs) -> Result<ExitCode> {
         tracing::warn!("a reward judges whole groups, so only /score answers: the other paths have one row at a time");
     }
     let router = gavel_service::router(server.clone());
-    let stopped = block_on(listener, router, async |listening| {
+    let stopped = stopped()?;
+    let ended = block_on(listener, router, async |listening| {
         // Tests and scripts wait for this line.
         outln!("serving rewards at http://{address}");
         tokio::select! {
             never = listening => match never {},
-            stopped = stopped() => stopped,
+            stopped = stopped => stopped,
         }
     });
     print_counts(&server.counts(), no_score);
-    stopped?;
+    ended?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,8 +104,8 @@ pub fn block_on<F: Future<Output = Result<()>>>(
 /// Answers requests while it is polled.
 pub type Listening = std::pin::Pin<Box<dyn Future<Output = std::convert::Infallible> + Send>>;
 
-/// Waits for Ctrl-C or SIGTERM.
-pub async fn stopped() -> Result<()> {
+/// Listens for Ctrl-C and SIGTERM from now on. The result waits for one of them.
+pub fn stopped() -> Result<impl Future<Output = Result<()>>> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot wait for Ctrl-C")?;
     let wait = move || {
@@ -119,7 +120,7 @@ pub async fn stopped() -> Result<()> {
         }
     };
     std::thread::Builder::new().name("gavel-signals".into()).spawn(wait).context("cannot wait for Ctrl-C")?;
-    receiver.await.context("cannot wait for Ctrl-C")
+    Ok(async { receiver.await.context("cannot wait for Ctrl-C") })
 }
 
 /// Says how many samples had no score, which trainers may have taken for numbers.

@@ -105,16 +105,17 @@ fn alone(project: &Project, args: &[&str]) -> (Option<i32>, String, String) {
 fn without_its_other_program_gavel_names_the_commands_that_it_lacks() {
     let project = Project::empty();
     for command in ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"] {
-        let shown = match command {
-            "serve" => "`gavel serve` without --rewards".to_owned(),
-            _ => format!("`gavel {command}`"),
+        let (shown, option) = match command {
+            "serve" => ("`gavel serve` with a model".to_owned(), "-m"),
+            _ => (format!("`gavel {command}`"), "-c"),
         };
         let expected = format!(
             "error: {shown} needs the program gavel-models, which is not beside this gavel\nhint: to train, evaluate or serve, build gavel with its default features, and keep both programs in one folder\n"
         );
-        assert_eq!(alone(&project, &[command, "-c", "run.toml"]), (Some(2), String::new(), expected));
+        assert_eq!(alone(&project, &[command, option, "run.toml"]), (Some(2), String::new(), expected));
     }
     assert!(alone(&project, &["trian"]).2.contains("unrecognized subcommand 'trian'"));
+    assert!(alone(&project, &["serve", "--rewrads", "m"]).2.contains("a similar argument exists: '--rewards'"));
     let (status, printed, _) = alone(&project, &["doctor"]);
     assert_eq!(status, Some(0));
     assert!(about(&printed, "libtorch")[0].starts_with("missing "), "{printed}");

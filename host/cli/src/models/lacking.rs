@@ -35,7 +35,7 @@ pub fn exit(error: &clap::Error) -> ! {
         end(&format!("`gavel {name}` {LACKS}"), error);
     }
     if serves_model() && error.use_stderr() {
-        end(&format!("`gavel serve` without --rewards {LACKS}"), error);
+        end(&format!("`gavel serve` with a model {LACKS}"), error);
     }
     error.exit()
 }
@@ -45,8 +45,9 @@ fn end(what: &str, error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// Whether the command line is `gavel serve` for a model. Rewards are served without `gavel-models`.
+/// Whether the command line is `gavel serve` with a model.
 fn serves_model() -> bool {
-    let mut words = std::env::args_os().skip(1);
-    words.any(|word| word == "serve") && !words.any(|word| word.to_string_lossy().starts_with("--rewards"))
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut words = words.skip_while(|word| word.starts_with('-'));
+    words.next().as_deref() == Some("serve") && words.any(|word| word.starts_with("-m") || word.starts_with("--model"))
 }

@@ -55,10 +55,11 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
     let (router, served) = service(&model, &name)?;
+    let stopped = stopped()?;
     block_on(listener, router, async |listening| {
         // Tests and scripts wait for this line.
         outln!("serving {name} at http://{address}/v1");
-        answer(listening, &served, stopped()).await
+        answer(listening, &served, stopped).await
     })?;
     Ok(ExitCode::SUCCESS)
 }
