@@ -113,8 +113,11 @@ impl Scoring {
         }
     }
 
-    /// Starts on the rows of a batch.
+    /// Starts on the rows of a batch, if it has any.
     fn score(&mut self, py: Python<'_>, calls: &Calls, batch: RecordBatch) -> PyResult<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
         self.unscored.push_back(batch.num_rows());
         self.rows.start(batch);
         loop {

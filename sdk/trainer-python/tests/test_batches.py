@@ -6,13 +6,12 @@ import json
 import os
 import tempfile
 import unittest
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from components import guest, plugin, sums
 from gavel_rl import GavelError, Reward, Scorer
-from test_processes import LOOPING, run
+from test_processes import LOOPING, run, status_of_fork
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,9 +67,9 @@ class Batches(unittest.TestCase):
         empty = pyarrow.Table.from_pylist(sums(1)).slice(0, 0)
         self.assertEqual([len(batch) for batch in scorer.score_batches(empty.to_batches() or [])], [])
         self.assertEqual(list(scorer.score_batches([])), [])
-        # pyarrow gives no stream a batch without rows.
         with_empty = [batches[0], batches[0].slice(0, 0), batches[1].slice(1, 2)]
-        self.assertEqual([len(batch) for batch in scorer.score_batches(with_empty)], [4, 2])
+        for several in (with_empty, pyarrow.RecordBatchReader.from_batches(batches[0].schema, with_empty)):
+            self.assertEqual([len(batch) for batch in scorer.score_batches(several)], [4, 2])
 
     def test_a_group_may_go_on_in_the_next_batch(self) -> None:
         lengths = [("a", 3), ("a", 1), ("a", 2), ("b", 3), ("b", 2)]
@@ -142,18 +141,15 @@ class Batches(unittest.TestCase):
     def test_a_forked_process_cannot_go_on(self) -> None:
         scored = Scorer([plugin("exact-answer")]).score_batches(pyarrow.Table.from_pylist(sums(9)).to_batches(3))
         self.assertEqual(len(next(scored)), 3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            status = 1
+
+        def is_refused() -> bool:
             try:
                 next(scored)
             except GavelError as error:
-                status = 0 if "belongs to the process that forked this one" in str(error) else 2
-            finally:
-                os._exit(status)
-        self.assertEqual(os.waitpid(child, 0)[1], 0)
+                return "belongs to the process that forked this one" in str(error)
+            return False
+
+        self.assertEqual(status_of_fork(is_refused), 0)
         self.assertEqual([len(batch) for batch in scored], [3, 3])
 
     def test_ctrl_c_ends_the_calls(self) -> None:

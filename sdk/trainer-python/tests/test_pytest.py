@@ -98,7 +98,7 @@ class Pytest(unittest.TestCase):
         count = len(cases.read_text().splitlines())
         (self.folder / "mine" / "test_main.py").unlink()
         # Another program's file.
-        self.write("plugin.toml", "[general]\nname = 'x'\n")
+        self.write("plugin.toml", "[plugin]\nname = 'x'\nversion = '1'\n")
         status, said = self.pytest("-v", "-n", "2")
         self.assertEqual(status, 0, said)
         self.assertIn(f"{count} passed", said)

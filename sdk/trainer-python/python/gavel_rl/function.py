@@ -40,7 +40,8 @@ def build(
     """
     path = os.fspath(source)
     file, colon, name = path.rpartition(":")
-    if not colon:
+    # A colon may also be in the name of a folder.
+    if not colon or not name.isidentifier():
         file, name = path, ""
     component = Path(file).with_name(f"{name or Path(file).stem}.wasm") if output is None else Path(output)
     needs = None if requirements is None else os.fspath(requirements)

@@ -81,6 +81,7 @@ def golden_cases(
 
     Raises:
         GavelError: A file cannot be read. The message names the line of a broken case.
+        ValueError: No standard reward has this name.
     """
     given = None if params is None else json.dumps(dict(params), allow_nan=False)
     file = None if cases is None else os.fspath(cases)
@@ -102,8 +103,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _is_plugin(manifest: Path) -> bool:
-    """Whether it is a plugin of Gavel: other programs have files of this name."""
-    return "[plugin]" in manifest.read_text(encoding="utf-8", errors="replace").splitlines()
+    """Whether it is a plugin of Gavel: other programs have files of this name, with a table of this name too."""
+    lines = manifest.read_text(encoding="utf-8", errors="replace").splitlines()
+    keys = {line.partition("=")[0].strip() for line in lines if "=" in line}
+    return "[plugin]" in lines and {"language", "exports"} <= keys
 
 
 class PluginFile(pytest.File):
