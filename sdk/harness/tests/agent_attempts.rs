@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{assert_shows, built};
+use common::{assert_shows, built, mismatches};
 use gavel_harness::{CaseFile, CaseResults, Harness, HarnessError, PluginData, run};
 use gavel_plugin::{Limits, PluginSpec};
 use serde_json::{Value, json};
@@ -96,11 +96,7 @@ fn what_is_not_in_the_script_or_not_asked_for_is_a_difference() {
         act("refuse", json!([]), response("x")),
     ];
     let results = ran("acts", &cases).unwrap();
-    let found: Vec<String> = results
-        .cases
-        .iter()
-        .map(|result| result.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        .collect();
+    let found = mismatches(&results);
     assert_eq!(
         found[..8],
         [
@@ -148,11 +144,7 @@ fn a_case_expects_the_object_beside_the_answer() {
         act("refuse", json!([]), json!({"extra": {"plan": 1}})),
     ];
     let results = ran("acts", &cases).unwrap();
-    let found: Vec<String> = results
-        .cases
-        .iter()
-        .map(|result| result.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        .collect();
+    let found = mismatches(&results);
     assert_eq!(
         found,
         [

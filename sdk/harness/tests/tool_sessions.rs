@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{assert_shows, built, panic_of};
+use common::{assert_shows, built, mismatches, panic_of};
 use gavel_data::Budget;
 use gavel_harness::check::{CheckReport, Kind, Severity, check};
 use gavel_harness::{CaseFile, Harness, HarnessError, LoadedPlugin, PluginData, bench};
@@ -213,11 +213,7 @@ fn a_case_expects_the_state_in_which_the_tool_ends() {
     );
     let file = CaseFile::read(&cases).unwrap();
     let results = gavel_harness::run(&Harness::new().unwrap(), &spec(), &BTreeMap::new(), &file).unwrap();
-    let found: Vec<String> = results
-        .cases
-        .iter()
-        .map(|result| result.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        .collect();
+    let found = mismatches(&results);
     assert_eq!(
         found,
         [

@@ -1,6 +1,7 @@
 //! The shared parts of the harness's tests.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+use gavel_harness::{CaseResult, CaseResults};
 use snapbox::{Assert, IntoData};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,12 @@ pub fn built(path: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path);
     assert!(path.exists(), "{} is missing: run `cargo xtask plugins`", path.display());
     path
+}
+
+/// What is wrong with each case, joined.
+pub fn mismatches(results: &CaseResults) -> Vec<String> {
+    let of_case = |case: &CaseResult| case.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    results.cases.iter().map(of_case).collect()
 }
 
 /// The message with which `run` panics.
