@@ -73,6 +73,19 @@ fn every_row_gets_a_line_in_order_and_unreadable_rows_are_named() {
 }
 
 #[test]
+fn a_row_that_cannot_be_read_does_not_divide_its_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = "{\"id\":\"a\",\"response\":\"long\"}\n{\"id\":\"a\"}\n{\"id\":\"a\",\"response\":\"x\"}\n{\n{\"id\":\"b\",\"response\":\"long\"}\n";
+    std::fs::write(folder.path().join("data.jsonl"), data).unwrap();
+    let plugin = built("guests/shortest.wasm").display().to_string();
+    let args = ["score", "--plugin", &plugin, "--data", "data.jsonl", "--out", "scores.jsonl"];
+    let output = gavel(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let rewards: Vec<_> = rows(&folder.path().join("scores.jsonl")).iter().map(|row| row["reward"].as_f64()).collect();
+    assert_eq!(rewards, [Some(0.0), None, Some(1.0), None, Some(1.0)]);
+}
+
+#[test]
 fn rows_come_from_stdin_and_scores_go_to_stdout() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("data.jsonl"), ROWS).unwrap();

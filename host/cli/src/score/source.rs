@@ -71,7 +71,9 @@ impl Iterator for Source<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let (group, first) = self.0.next()?;
         let mut members = vec![first];
-        while let Some((_, next)) = self.0.next_if(|(next, _)| group.is_some() && *next == group) {
+        // A row without a key cannot be read, and does not divide the group.
+        let goes_on = |next: &Option<String>| group.is_some() && (next.is_none() || *next == group);
+        while let Some((_, next)) = self.0.next_if(|(next, _)| goes_on(next)) {
             members.push(next);
         }
         Some(members)
