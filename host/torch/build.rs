@@ -18,18 +18,7 @@ fn main() {
         // Without these flags GCC does not vectorise loops that clamp a number or take a root.
         .flag("-fno-math-errno")
         .flag("-fno-trapping-math")
-        .files([
-            "shim/adamw_8bit.cpp",
-            "shim/attention.cpp",
-            "shim/autograd.cpp",
-            "shim/collectives.cpp",
-            "shim/context.cpp",
-            "shim/head.cpp",
-            "shim/layer.cpp",
-            "shim/muon.cpp",
-            "shim/optimizer.cpp",
-            "shim/transfer.cpp",
-        ]);
+        .file("shim/shim.cpp");
     // libtorch on Linux computes on the threads of GCC's OpenMP. Elsewhere the shim computes on one.
     let threads =
         std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") && !build.get_compiler().is_like_clang();

@@ -12,7 +12,7 @@
 namespace {
 
 // The numbers that share a scale, the largest magnitude among them.
-constexpr int64_t BLOCK = 256;
+constexpr int64_t STATE_BLOCK = 256;
 // The numbers that are in 32 bits at a time, in whole blocks (CHUNK of src/optimizer.rs).
 constexpr int64_t CHUNK = 1 << 23;
 
@@ -45,11 +45,11 @@ struct Quantised {
 
   at::Tensor numbers() const {
     auto shares = map.index_select(0, codes.to(at::kInt));
-    return shares.view({-1, BLOCK}).mul_(scales.unsqueeze(1)).view({-1});
+    return shares.view({-1, STATE_BLOCK}).mul_(scales.unsqueeze(1)).view({-1});
   }
 
   void set(const at::Tensor &numbers) {
-    auto blocks = numbers.view({-1, BLOCK});
+    auto blocks = numbers.view({-1, STATE_BLOCK});
     auto largest = blocks.abs().amax(-1).clamp_min_(1e-12);
     auto shares = blocks.div(largest.unsqueeze(1)).view({-1});
     auto below = at::bucketize(shares, map, /*out_int32=*/true, /*right=*/true).sub_(1).clamp_min_(0);
@@ -78,7 +78,7 @@ char *gavel_adamw_8bit_step(at::Tensor *parameter, at::Tensor *exp_avg, at::Tens
     const double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
     for (int64_t start = 0; start < all.numel(); start += CHUNK) {
       const int64_t length = std::min(CHUNK, all.numel() - start);
-      const int64_t block = start / BLOCK, blocks = length / BLOCK;
+      const int64_t block = start / STATE_BLOCK, blocks = length / STATE_BLOCK;
       auto part = [&](const at::Tensor &whole) { return whole.narrow(0, start, length); };
       Quantised first{part(codes), exp_avg_scale->narrow(0, block, blocks), signed_map};
       Quantised second{part(codes_sq), exp_avg_sq_scale->narrow(0, block, blocks), unsigned_map};

@@ -22,15 +22,16 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 
 // Tokens that are read together.
-constexpr int64_t BLOCK = 4;
+constexpr int64_t TOKEN_BLOCK = 4;
 
 INLINE float power_of_e(float x) { return exponential(x); }
 INLINE double power_of_e(double x) { return std::exp(x); }
 
-// The keys or values of `BLOCK` tokens in the kind of sums, in `space` unless they have it.
+// The keys or values of `TOKEN_BLOCK` tokens in the kind of sums, in `space` unless they have it.
 template <typename T, typename Sum>
-INLINE void widened(const T *from, int64_t stride, int64_t width, int64_t count, Sum *space, const Sum *(&rows)[BLOCK]) {
-  for (int64_t j = 0; j < BLOCK; ++j) {
+INLINE void widened(const T *from, int64_t stride, int64_t width, int64_t count, Sum *space,
+                    const Sum *(&rows)[TOKEN_BLOCK]) {
+  for (int64_t j = 0; j < TOKEN_BLOCK; ++j) {
     // Beyond the last token the block repeats it, and nothing uses it.
     const T *row = from + std::min(j, count - 1) * stride;
     if constexpr (std::is_same_v<T, Sum>) {
@@ -45,7 +46,7 @@ INLINE void widened(const T *from, int64_t stride, int64_t width, int64_t count,
 }
 
 // A head of keys and values, which `group` query heads share: `length` tokens that are `stride` numbers apart. `space`
-// has room for `group * (length + 2 * width) + BLOCK * width` numbers.
+// has room for `group * (length + 2 * width) + TOKEN_BLOCK * width` numbers.
 template <typename T, typename Sum>
 INLINE void attend_head(const T *query, const T *keys, const T *values, int64_t length, int64_t stride, int64_t group,
                         int64_t width, Sum scale, Sum *space, T *out) {
@@ -55,13 +56,13 @@ INLINE void attend_head(const T *query, const T *keys, const T *values, int64_t 
     scaled[i] = static_cast<Sum>(query[i]) * scale;
     sums[i] = 0;
   }
-  const Sum *rows[BLOCK];
-  for (int64_t t = 0; t < length; t += BLOCK) {
-    const int64_t count = std::min(BLOCK, length - t);
+  const Sum *rows[TOKEN_BLOCK];
+  for (int64_t t = 0; t < length; t += TOKEN_BLOCK) {
+    const int64_t count = std::min(TOKEN_BLOCK, length - t);
     widened(keys + t * stride, stride, width, count, wide, rows);
     for (int64_t g = 0; g < group; ++g) {
       const Sum *q = scaled + g * width, *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-      Sum products[BLOCK] = {0, 0, 0, 0};
+      Sum products[TOKEN_BLOCK] = {0, 0, 0, 0};
       Sum first = 0, second = 0, third = 0, fourth = 0;
 #pragma omp simd reduction(+ : first, second, third, fourth)
       for (int64_t i = 0; i < width; ++i) {
@@ -88,8 +89,8 @@ INLINE void attend_head(const T *query, const T *keys, const T *values, int64_t 
 #pragma omp simd
     for (int64_t t = 0; t < length; ++t) own[t] *= share;
   }
-  for (int64_t t = 0; t < length; t += BLOCK) {
-    const int64_t count = std::min(BLOCK, length - t);
+  for (int64_t t = 0; t < length; t += TOKEN_BLOCK) {
+    const int64_t count = std::min(TOKEN_BLOCK, length - t);
     widened(values + t * stride, stride, width, count, wide, rows);
     for (int64_t g = 0; g < group; ++g) {
       const Sum *own = scores + g * length + t, *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
@@ -152,7 +153,7 @@ void attend(const at::Tensor &query, const at::Tensor &keys, const at::Tensor &v
   const int64_t numbers = total * group * width;
   const int64_t threads = std::clamp<int64_t>(numbers / GRAIN, 1, at::get_num_threads());
   at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<Sum> space(group * (longest + 2 * width) + BLOCK * width);
+    std::vector<Sum> space(group * (longest + 2 * width) + TOKEN_BLOCK * width);
     const int64_t from_token = total * begin / threads, to_token = total * end / threads;
     for (int64_t row = 0; row < rows; ++row) {
       const Row own(start[row], length[row], window);

@@ -26,7 +26,7 @@ using torch::autograd::variable_list;
 enum Beside : int64_t { NOTHING, ENTROPIES, SQUARES, ARE_MOST_PROBABLE };
 
 // Terms that are added up in 32 bits: the sums of blocks are added up in 64.
-constexpr int64_t BLOCK = 512;
+constexpr int64_t VOCABULARY_BLOCK = 512;
 // Rows whose probabilities exist at a time beside their logits.
 constexpr int64_t ROWS = 256;
 // Smaller terms of a sum whose largest is 1 are 0: they would not change it, and their squares would be subnormal.
@@ -58,8 +58,8 @@ PORTABLE void sum_row(const float *z, int64_t width, float scale, Sums &sums) {
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < width; ++i) largest = std::max(largest, z[i]);
   sums = {largest, 0, 0, 0};
-  for (int64_t start = 0; start < width; start += BLOCK) {
-    const int64_t end = std::min(start + BLOCK, width);
+  for (int64_t start = 0; start < width; start += VOCABULARY_BLOCK) {
+    const int64_t end = std::min(start + VOCABULARY_BLOCK, width);
     float exponentials = 0, products = 0, squares = 0;
 #pragma omp simd reduction(+ : exponentials, products, squares)
     for (int64_t i = start; i < end; ++i) {

@@ -1,0 +1,11 @@
+// The shim as one unit: libtorch's headers take most of the time of each unit.
+#include "adamw_8bit.cpp"
+#include "attention.cpp"
+#include "autograd.cpp"
+#include "collectives.cpp"
+#include "context.cpp"
+#include "head.cpp"
+#include "layer.cpp"
+#include "muon.cpp"
+#include "optimizer.cpp"
+#include "transfer.cpp"
