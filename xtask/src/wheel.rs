@@ -140,37 +140,51 @@ fn audit(tools: &Path, wheel: &Path, platform: &str) -> Result<()> {
     }
 }
 
-/// Builds the wheel and runs its tests in a clean environment of the oldest and the newest Python of this machine.
+/// Builds the wheel and runs its tests in clean environments of the oldest and the newest Python of this machine, both at
+/// once, as each keeps one core busy.
 pub fn test(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
     let wheel = build(root, &libtorch)?;
     let tools = python::wheel_tools()?;
+    let pythons = interpreters::oldest_and_newest()?;
+    let newest = pythons.len() - 1;
+    std::thread::scope(|scope| {
+        let (tools, wheel) = (&tools, &wheel);
+        let tested = pythons.iter().enumerate().map(|(number, (version, python))| {
+            let packages = if number == newest { &TEST_PACKAGES[..] } else { &TEST_PACKAGES[..SMALL] };
+            scope.spawn(move || test_with(root, tools, wheel, version, python, packages))
+        });
+        let tested: Vec<_> = tested.collect();
+        let ended = tested.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+/// Runs the tests of a wheel in a clean environment of a Python, with these packages beside.
+fn test_with(root: &Path, tools: &Path, wheel: &Path, version: &str, python: &Path, packages: &[&str]) -> Result<()> {
+    let environment = root.join(WHEELS).join(format!("python-{version}"));
+    let here = environment.join("bin/python3");
+    ui::step(&format!("environment of Python {version}"), || {
+        cache::remove(&environment)?;
+        Call::new(python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
+            .read("cannot make a virtual environment")?;
+        install(tools, &here, &[wheel])?;
+        Ok(((), "the wheel is installed".into()))
+    })?;
+    let wheels = python::test_wheels(tools, &here, version, packages)?;
+    let named = [Path::new("--find-links"), &wheels].into_iter().chain(packages.iter().map(Path::new));
+    install(tools, &here, &named.collect::<Vec<_>>())?;
     // The tests build components with componentize-py, which lies beside the tools.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = [tools.clone()].into_iter().chain(std::env::split_paths(&path));
+    let folders = [tools.to_owned()].into_iter().chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders).map_err(|error| Failure::new("cannot extend PATH").why(error))?;
-    let pythons = interpreters::oldest_and_newest()?;
-    for (number, (version, python)) in (1..).zip(&pythons) {
-        let environment = root.join(WHEELS).join(format!("python-{version}"));
-        let here = environment.join("bin/python3");
-        ui::step(&format!("environment of Python {version}"), || {
-            cache::remove(&environment)?;
-            Call::new(python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
-                .read("cannot make a virtual environment")?;
-            install(&tools, &here, &[&wheel])?;
-            Ok(((), "the wheel is installed".into()))
-        })?;
-        let packages = if number == pythons.len() { &TEST_PACKAGES[..] } else { &TEST_PACKAGES[..SMALL] };
-        let wheels = python::test_wheels(&tools, &here, version, packages)?;
-        let named = [Path::new("--find-links"), &wheels].into_iter().chain(packages.iter().map(Path::new));
-        install(&tools, &here, &named.collect::<Vec<_>>())?;
-        let arguments = ["-m", "unittest", "discover", "-s", "tests"];
-        Call::new(here, arguments)
+    ui::step(&format!("tests of the wheel with Python {version}"), || {
+        let tested = Call::new(here, ["-m", "unittest", "discover", "-s", "tests"])
             .within(&root.join(PACKAGE))
             .env("PATH", &path)
-            .show(&format!("tests of the wheel failed with Python {version}"))?;
-    }
-    Ok(())
+            .quietly(&format!("tests of the wheel failed with Python {version}"));
+        tested.result.map(|()| ((), "passed".into()))
+    })
 }
 
 /// Installs packages for the Python `here` without the network.
