@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gavel_rl.no_score import KINDS, Tally
+from gavel_rl.no_score import Tally, flags
 from gavel_rl.reward import Reward
 from gavel_rl.scorer import Scorer
 
@@ -56,9 +56,8 @@ async def compute_score(
     }
     outcome = await scorer.score_async(row)
     tally.add(outcome)
-    kinds = {f"gavel_{kind.replace('-', '_')}": float(outcome.kind == kind) for kind in KINDS}
     score = no_score if outcome.reward is None else outcome.reward
-    return {"score": score, **kinds, "gavel_reason": outcome.reason or ""}
+    return {"score": score, **flags(outcome, "gavel_"), "gavel_reason": outcome.reason or ""}
 
 
 _OPTIONS = ("limits", "grants", "chat", "limiter", "exec", "workers", "seed")
