@@ -1,11 +1,15 @@
-"""The functions that trainers call, called as TRL 1.16 and verl 0.9.1 do."""
+"""The functions that libraries call, called as TRL 1.16, verl 0.9.1, verifiers 0.4 and lm-eval 0.4.13 do."""
 
 import asyncio
 import logging
 import pickle
 import unittest
+from types import SimpleNamespace
+from typing import Any
 
 from components import guest
+from gavel_rl import verifiers
+from gavel_rl.lm_eval import ProcessResults
 from gavel_rl.trl import RewardFunction
 from gavel_rl.verl import compute_score
 from test_processes import run
@@ -95,6 +99,73 @@ class Verl(unittest.TestCase):
             self.assertEqual((loops["score"], loops["gavel_scored"], loops["gavel_out_of_budget"]), (0.0, 0.0, 1.0))
             self.assertIn("loops: ", str(loops["gavel_reason"]))
             self.assertEqual(list(right), list(loops))
+
+
+class Trace:
+    """What a reward of verifiers reads and writes of a trace."""
+
+    id = "5f1c"
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        self.info: dict[str, Any] = {}
+        self.metrics: dict[str, float] = {}
+        self.record_metric = self.metrics.__setitem__
+        self.record_metrics = self.metrics.update
+        nodes = [
+            SimpleNamespace(sampled=message["role"] == "assistant", message=SimpleNamespace(model_dump=dump(message)))
+            for message in messages
+        ]
+        self.branches = [SimpleNamespace(nodes=nodes)] if nodes else []
+
+
+def dump(fields: dict[str, Any]) -> Any:
+    return lambda **_: dict(fields)
+
+
+class Verifiers(unittest.TestCase):
+    def score(self, function: verifiers.RewardFunction, answer: str) -> tuple[float, Trace]:
+        task = SimpleNamespace(model_dump=dump({"idx": 0, "prompt": "2 + 2?", "answer": "4"}))
+        call = {"id": "c", "type": "function", "name": "add", "arguments": '{"a": 2, "b": 2}'}
+        trace = Trace(
+            {"role": "user", "content": "2 + 2?"},
+            {"role": "assistant", "tool_calls": [call], "provider_state": []},
+            {"role": "tool", "tool_call_id": "c", "content": "4"},
+            {"role": "assistant", "content": f"Answer: {answer}"},
+        )
+        try:
+            return asyncio.run(function(task, trace)), trace
+        except verifiers.NoScore as error:
+            trace.info["error"] = str(error)
+            return float("nan"), trace
+
+    def test_a_sample_without_a_score_is_an_error(self) -> None:
+        function = verifiers.RewardFunction([guest("loops")], limits=LIMITS, name="sums")
+        with self.assertLogs("gavel_rl", "WARNING") as logged:
+            reward, trace = self.score(function, "4")
+        self.assertEqual((reward, trace.info["sums"]["id"]), (1.0, "5f1c"))
+        self.assertEqual((trace.metrics["sums/scored"], trace.metrics["sums/loops/score"]), (1.0, 1.0))
+        self.assertIn("sums in verifiers: a sample whose reward abstains", logged.output[0])
+        self.assertIn("fails its trace", logged.output[0])
+        _, trace = self.score(function, "7")
+        self.assertRegex(trace.info["error"], "^out-of-budget: loops: cpu: ")
+        self.assertEqual(trace.metrics["sums/out-of-budget"], 1.0)
+        self.assertEqual(function.__name__, "sums")
+
+    def test_the_user_may_choose_a_number(self) -> None:
+        function = verifiers.RewardFunction([guest("loops")], limits=LIMITS, no_score=-2.0)
+        self.assertEqual(self.score(function, "7")[0], -2.0)
+
+
+class LmEval(unittest.TestCase):
+    def test_a_sample_without_a_score_has_no_reward(self) -> None:
+        function = ProcessResults([guest("loops")], limits=LIMITS)
+        kinds = {"gavel_scored": 1.0, "gavel_abstained": 0.0, "gavel_fault": 0.0}
+        kinds |= {"gavel_out_of_budget": 0.0, "gavel_unavailable": 0.0}
+        self.assertEqual(function({"answer": "4"}, ["Answer: 4"]), {"gavel": 1.0, **kinds})
+        loops = {**kinds, "gavel_scored": 0.0, "gavel_out_of_budget": 1.0}
+        self.assertEqual(function({"answer": "4"}, ["Answer: 7"]), loops)
+        lenient = ProcessResults([guest("loops")], limits=LIMITS, no_score=-2.0)
+        self.assertEqual(lenient({"answer": "4"}, ["Answer: 7"]), {"gavel": -2.0, **loops})
 
 
 if __name__ == "__main__":
