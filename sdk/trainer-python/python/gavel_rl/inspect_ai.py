@@ -37,8 +37,8 @@ def gavel_scorer(
     the ground truth. A score has the outcome in its metadata, and in ``explanation`` why there is no score.
 
     Args:
-        rewards: The rewards: paths, rewards, or tables with the arguments of :class:`gavel_rl.Reward`, as a log has
-            them. A judger needs whole groups, and is refused.
+        rewards: The rewards: paths, rewards, or tables with the arguments of :class:`gavel_rl.Reward`, as
+            ``inspect score`` has them. A judger needs whole groups, and is refused.
         no_score: The value of a sample without a score. By default it is unscored: its value is NaN, and metrics leave
             it out. Its ``reason`` is the kind of its outcome.
         options: The other arguments of :class:`gavel_rl.Scorer`.
