@@ -2,7 +2,7 @@ import pickle
 import unittest
 
 from components import guest, hostile, plugin, sums
-from gavel_rl import Credit, GavelError, Outcome, Reward, Scorer
+from gavel_rl import Credit, GavelError, Outcome, Reward, Scorer, build
 
 
 class Rows(unittest.TestCase):
@@ -129,6 +129,10 @@ class Groups(unittest.TestCase):
         self.assertEqual([outcome.reward for outcome in outcomes], [0.0, 1.0, 0.0])
 
 
+def score_all(completions: list[str], **_: object) -> list[float]:
+    return [1.0] * len(completions)
+
+
 class Configuration(unittest.TestCase):
     def test_what_is_wrong_is_named(self) -> None:
         path = plugin("exact-answer")
@@ -145,6 +149,10 @@ class Configuration(unittest.TestCase):
                 lambda: Scorer([path, path]),
             ),
             (ValueError, "there is no standard reward `exact`", lambda: Scorer(["exact"])),
+            (ValueError, "hint: did you mean `exact-answer`?", lambda: Scorer(["exact-anwser"])),
+            (ValueError, "gavel_rl.build('my_reward.py') returns its path", lambda: Scorer(["my_reward.py"])),
+            (TypeError, f"gavel_rl.build('{__file__}:score_all') returns", lambda: Scorer([score_all])),  # type: ignore[list-item]
+            (TypeError, f"gavel_rl.build('{__file__}:score_all') returns", lambda: build(score_all)),  # type: ignore[arg-type]
             (ValueError, "there is no reward", lambda: Scorer([])),
             (ValueError, "limits.timeout: ", lambda: Scorer([path], limits={"timeout": 2})),
             (ValueError, "limits.cpu must be more than 0", lambda: Scorer([path], limits={"cpu": "0s"})),

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 from gavel_rl import _native
+from gavel_rl.reward import explain_function
 
 
 def build(
@@ -38,6 +39,8 @@ def build(
     Raises:
         GavelError: The function is not one of a reward, cannot be built, or a tool for that is not installed.
     """
+    if callable(source):
+        raise TypeError(explain_function(source))
     path = os.fspath(source)
     file, colon, name = path.rpartition(":")
     # A colon may also be in the name of a folder.

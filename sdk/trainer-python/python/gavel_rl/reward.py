@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,8 @@ class Reward:
 
     def _table(self, grants: Mapping[str, Any]) -> dict[str, Any]:
         """The reward as the extension module reads it, with these grants if it has none of its own."""
+        if callable(self.path):
+            raise TypeError(explain_function(self.path))
         path = _component(os.fspath(self.path))
         for name in ("data_sources", "after"):
             if isinstance(getattr(self, name), str):
@@ -63,13 +67,28 @@ class Reward:
 
 def _component(path: str) -> str:
     """The absolute path of a component, which stays right in a process with another folder."""
+    if path.endswith(".py"):
+        raise ValueError(
+            f"the reward {path} is source code, not a component\n"
+            f"hint: build the component once: gavel_rl.build({path!r}) returns its path"
+        )
     if os.sep in path or path.endswith(".wasm") or os.path.exists(path):
         return os.path.abspath(path)
     standard = {plugin.stem: plugin for plugin in _STANDARD.glob("*.wasm")}
     if path not in standard:
-        known = ", ".join(sorted(standard))
-        raise ValueError(
-            f"there is no standard reward `{path}`, and no folder of this name\n"
-            f"hint: name a component (NAME.wasm), a plugin's folder, or one of: {known}"
-        )
+        meant = difflib.get_close_matches(path, standard, n=1)
+        every = f"name a component (NAME.wasm), a plugin's folder, or one of: {', '.join(sorted(standard))}"
+        hint = f"did you mean `{meant[0]}`?" if meant else every
+        raise ValueError(f"there is no standard reward `{path}`, and no folder of this name\nhint: {hint}")
     return str(standard[path])
+
+
+def explain_function(function: Callable[..., Any]) -> str:
+    """What is wrong with a function in place of a component."""
+    name = getattr(function, "__name__", "score")
+    file = inspect.getsourcefile(function) if inspect.isfunction(function) else None
+    place = f"{file or 'my_reward.py'}:{name}"
+    return (
+        f"a reward is a component, and `{name}` is a function of Python\n"
+        f"hint: build a component of it: gavel_rl.build({place!r}) returns its path"
+    )
