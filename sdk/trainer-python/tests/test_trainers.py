@@ -155,6 +155,10 @@ class Verifiers(unittest.TestCase):
         function = verifiers.RewardFunction([guest("loops")], limits=LIMITS, no_score=-2.0)
         self.assertEqual(self.score(function, "7")[0], -2.0)
 
+    def test_a_judger_is_refused(self) -> None:
+        with self.assertRaisesRegex(ValueError, "judges whole groups"):
+            self.score(verifiers.RewardFunction([guest("shortest")]), "4")
+
 
 class LmEval(unittest.TestCase):
     def test_a_sample_without_a_score_has_no_reward(self) -> None:
