@@ -1,10 +1,8 @@
-"""verl's reward loop on the CPU, without a policy: what the scripts beside this one measure. They need what a plugin in
-Python needs (`gavel plugin doctor`), and these packages:
+"""verl's reward loop on the CPU, without a policy: what the scripts beside this one measure. They need these packages:
 
-    pip install torch==2.11.0 transformers==5.9.0 ray==2.60.0 omegaconf codetiming aiohttp orjson
+    pip install torch==2.11.0 transformers==5.9.0 ray==2.60.0 omegaconf codetiming aiohttp orjson pyarrow
     pip install --no-deps verl==0.9.1 tensordict==0.10.0 'pyvers<0.2'
-    cargo build --release -p gavel --bin gavel && cargo xtask plugins && cargo xtask wheel
-    pip install target/wheels/*.whl
+    cargo xtask wheel && pip install target/wheels/*.whl componentize-py==0.25.1
 """
 import os
 import subprocess
@@ -24,7 +22,6 @@ from transformers import PreTrainedTokenizerFast
 from verl import DataProto
 from verl.experimental.reward_loop import RewardLoopManager
 
-ROOT = Path(__file__).resolve().parents[3]
 WORKERS = 2
 folder = Path(tempfile.mkdtemp())
 checkpoint = folder / "model"
@@ -83,14 +80,6 @@ def start(path, **reward_kwargs):
 def gavel_function():
     """The file that `python -m gavel_rl.verl` names."""
     return subprocess.run([sys.executable, "-m", "gavel_rl.verl"], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def wrapped(function):
-    """The component of a reward function made for verl."""
-    gavel = ROOT / "target/release/gavel"
-    subprocess.run([gavel, "plugin", "new", "wrapped", "--from-verl", function], cwd=folder, check=True)
-    subprocess.run([gavel, "plugin", "build"], cwd=folder / "wrapped", check=True)
-    return folder / "wrapped"
 
 
 def scores(answer):

@@ -11,6 +11,7 @@ import time
 
 import ray
 import verl_loop
+from gavel_rl import build
 
 ROWS, PATIENCE = 200, 60
 POISON = {30: "HANG", 60: "CRASH", 90: "RAISE", 120: "BOMB"}
@@ -74,7 +75,7 @@ def alone(at):
 
 def together():
     """Its component, with all of them."""
-    rewards = [{"path": str(verl_loop.wrapped(path))}]
+    rewards = [{"path": str(build(path))}]
     manager = verl_loop.start(verl_loop.gavel_function(), rewards=rewards, limits={"cpu": "2s", "memory": "256MiB"})
     for _ in range(2):
         found, seconds = score(manager, POISON)

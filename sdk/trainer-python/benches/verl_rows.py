@@ -1,22 +1,27 @@
-"""Rows a second of `Scorer.score` with a reward in Rust, of `gavel score` with it from file to file, and of verl's
-RewardLoopManager with two Ray workers, with verl's own kind of function in Python and with the reward in Rust. All give
-the same scores to the same responses of 400 characters. It needs what `verl_loop.py` names.
+"""Rows a second of `Scorer.score`, `Scorer.score_batches` and `gavel score` (from file to file) with a reward in Rust, of
+`Scorer.score_batches` with verl's own kind of function as a component, and of verl's RewardLoopManager with two Ray
+workers, with the function, with the reward in Rust and with the component. All give the same scores to the same
+responses of 400 characters. It needs what `verl_loop.py` names.
 
     python sdk/trainer-python/benches/verl_rows.py
 
-verl's workers have names, so only one manager can be there at a time: the two run one after the other, and
-`Scorer.score` and `gavel score` take turns with each of them.
+verl's workers have names, so only one manager can be there at a time: the three run one after the other, and the others
+take turns with each of them.
 """
 import json
 import os
 import resource
 import statistics
 import subprocess
+import sys
 import time
+from pathlib import Path
 
+import gavel_rl
+import pyarrow
 import ray
 import verl_loop
-from gavel_rl import Reward, Scorer
+from gavel_rl import Reward, Scorer, build
 
 ROWS, ROUNDS = 2000, 5
 REWARD = r"""
@@ -31,12 +36,14 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 """
 function = verl_loop.folder / "reward_fn.py"
 function.write_text(REWARD)
-rust = {"path": str(verl_loop.ROOT / "target/plugins/exact-answer.wasm"), "params": {"prefix": "####"}}
+rust = {"path": "exact-answer", "params": {"prefix": "####"}}
+wrapped = {"path": str(build(function))}
 
 responses = [("step " * 80)[:390] + f"\n#### {at % 100}" for at in range(ROWS)]
 truths = [str(at % 50) for at in range(ROWS)]
 expected = [float(at % 100 == at % 50) for at in range(ROWS)]
 rows = [{"response": response, "answer": truth} for response, truth in zip(responses, truths)]
+table = pyarrow.Table.from_pylist(rows)
 data = verl_loop.folder / "rows.jsonl"
 data.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -58,7 +65,7 @@ class Children(Own):
 
 
 class Workers(Own):
-    """The same of Ray's workers."""
+    """The same of this process, which drives the loop, and Ray's workers."""
 
     def used(self):
         ticks = 0
@@ -70,32 +77,47 @@ class Workers(Own):
                 continue
             if name.startswith("ray::"):
                 ticks += sum(int(number) for number in numbers.split()[11:13])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return super().used() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 loaded = Scorer([Reward(**rust)])
+loaded_function = Scorer([Reward(**wrapped)])
 
 
 def scorer():
     assert [outcome.reward for outcome in loaded.score(rows)] == expected
 
 
+def batches(scorer):
+    """Scores batches of 1,000 rows, and takes the columns."""
+    scored = scorer.score_batches(table.to_batches(max_chunksize=1000))
+    columns = pyarrow.Table.from_batches(pyarrow.record_batch(batch) for batch in scored)
+    assert columns["reward"].to_pylist() == expected
+
+
 def command():
     out = verl_loop.folder / "scores.jsonl"
-    plugin = ["--plugin", f"reward={rust['path']}", "--params", json.dumps(rust["params"])]
-    call = [verl_loop.ROOT / "target/release/gavel", "score", *plugin, "--data", data, "--out", out]
-    subprocess.run(call, check=True, capture_output=True)
+    component = Path(gavel_rl.__file__).parent / "plugins/exact-answer.wasm"
+    plugin = ["--plugin", f"reward={component}", "--params", json.dumps(rust["params"])]
+    gavel = Path(sys.executable).with_name("gavel")
+    subprocess.run([gavel, "score", *plugin, "--data", data, "--out", out], check=True, capture_output=True)
     assert [json.loads(line)["reward"] for line in open(out)] == expected
 
 
 def measure(name, manager):
-    """Rounds of the manager, of `Scorer.score` and of `gavel score`, by turns."""
+    """Rounds of the manager and of what needs no trainer, by turns."""
     whole = verl_loop.batch(responses, truths)
 
     def loop():
         assert verl_loop.scores(manager.compute_rm_score(whole)) == expected
 
-    sides = {name: (Workers(), loop), "Scorer.score": (Own(), scorer), "gavel score": (Children(), command)}
+    sides = {
+        name: (Workers(), loop),
+        "Scorer.score": (Own(), scorer),
+        "Scorer.score_batches": (Own(), lambda: batches(loaded)),
+        "Scorer.score_batches, the function as a component": (Own(), lambda: batches(loaded_function)),
+        "gavel score": (Children(), command),
+    }
     rounds = {side: [] for side in sides}
     for number in range(1 + ROUNDS):
         for side, (processor, run) in sides.items():
@@ -113,4 +135,6 @@ def measure(name, manager):
 measure("verl's loop, a function in Python", verl_loop.start(function))
 ray.shutdown()
 measure("verl's loop, Rust", verl_loop.start(verl_loop.gavel_function(), rewards=[rust]))
+ray.shutdown()
+measure("verl's loop, the function as a component", verl_loop.start(verl_loop.gavel_function(), rewards=[wrapped]))
 ray.shutdown()
