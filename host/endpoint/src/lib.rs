@@ -21,7 +21,7 @@ pub use ask::{Failed, Request, ask};
 pub use base_urls::BaseUrls;
 pub use http::{excerpt, reason};
 pub use key::Key;
-pub use limiter::{Asker, Limiter, LimiterError, LimiterTable, Turn, Waits, group_number};
+pub use limiter::{Asker, Courier, Limiter, LimiterError, LimiterTable, Turn, TurnEvent, Waits, group_number};
 pub use on_endpoint_down::OnEndpointDown;
 pub use reported::{Reported, retry_after};
 pub use retry::may_help;

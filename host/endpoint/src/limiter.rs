@@ -2,6 +2,7 @@
 
 mod asker;
 mod bucket;
+mod elsewhere;
 mod folder;
 mod queue;
 mod state;
@@ -9,15 +10,17 @@ mod store;
 mod table;
 
 pub use asker::{Asker, group_number};
+pub use elsewhere::{Courier, TurnEvent};
 pub use table::LimiterTable;
 
 use crate::reported::Reported;
+use elsewhere::{Elsewhere, Place};
 use queue::Queue;
 use serde::{Deserialize, Serialize};
 use state::Booked;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::Store;
 use tokio::sync::{Notify, oneshot};
@@ -45,6 +48,8 @@ pub struct Limiter(Arc<Shared>);
 struct Shared {
     /// Absent if there is no limit.
     store: Option<Store>,
+    /// Set if another process gives the turns.
+    elsewhere: OnceLock<Elsewhere>,
     /// The most tokens that a request counts for: the limit of a minute. A larger number is a mistake or malice, after
     /// which nobody would have a turn for long.
     most_tokens: f64,
@@ -81,6 +86,8 @@ pub struct Waits {
 pub struct Turn {
     /// Absent if its place was passed on.
     limiter: Option<Limiter>,
+    /// Its place in another process, if that gave the turn.
+    place: Option<Place>,
     booked: f64,
     spent: Option<f64>,
     reported: Reported,
@@ -104,7 +111,14 @@ impl Limiter {
     }
 
     fn of(store: Option<Store>, most_tokens: f64) -> Self {
-        Self(Arc::new(Shared { store, most_tokens, waiting: Mutex::default(), ended: Notify::new() }))
+        let (waiting, ended, elsewhere) = (Mutex::default(), Notify::new(), OnceLock::new());
+        Self(Arc::new(Shared { store, elsewhere, most_tokens, waiting, ended }))
+    }
+
+    /// Takes its turns from now on from the process that `courier` asks, which has a limiter of this name. The first
+    /// call counts.
+    pub fn ask(&self, courier: Courier, name: &str) {
+        self.0.elsewhere.get_or_init(|| Elsewhere::new(courier, name.to_owned()));
     }
 
     /// The tokens that a request counts for.
@@ -115,8 +129,16 @@ impl Limiter {
 
     /// Waits for the turn of a request that will cost about `tokens`. Dropping the future gives the place up.
     pub async fn turn(&self, asker: &Asker, tokens: f64) -> Turn {
+        let start = Instant::now();
+        if let Some(elsewhere) = self.0.elsewhere.get() {
+            let place = elsewhere.turn(asker, tokens).await;
+            self.waiting().waits.add(start.elapsed());
+            let mut turn = self.granted(tokens);
+            turn.place = Some(place);
+            return turn;
+        }
         let Some(store) = &self.0.store else { return self.granted(0.0) };
-        let (start, tokens) = (Instant::now(), self.counted(tokens));
+        let tokens = self.counted(tokens);
         let turn = loop {
             let received = {
                 let mut waiting = self.waiting();
@@ -159,7 +181,7 @@ impl Limiter {
     }
 
     fn granted(&self, booked: f64) -> Turn {
-        Turn { limiter: Some(self.clone()), booked, spent: None, reported: Reported::default() }
+        Turn { limiter: Some(self.clone()), place: None, booked, spent: None, reported: Reported::default() }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -272,6 +294,9 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        if let Some(place) = &mut self.place {
+            return place.note(self.spent, self.reported);
+        }
         let Some(limiter) = &self.limiter else { return };
         let Some(store) = &limiter.0.store else { return };
         let spent = self.spent.map_or(self.booked, |spent| limiter.counted(spent));

@@ -2,10 +2,11 @@
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The limits that a server reports.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reported {
     /// The wait that it asks for in `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
@@ -16,7 +17,7 @@ pub struct Reported {
 }
 
 /// The rest of a server's limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Quota {
     /// The rest.
     pub(crate) left: f64,

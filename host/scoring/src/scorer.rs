@@ -12,7 +12,7 @@ use crate::round::Round;
 use crate::stand_in::stand_in;
 use crate::unfinished::unfinished;
 use gavel_data::{OutcomeKind, PriorVerdicts, Sample, SampleOutcome};
-use gavel_endpoint::{Limiter, LimiterTable};
+use gavel_endpoint::{Courier, Limiter, LimiterTable};
 use gavel_plugin::{LoadError, Plugin, PluginSpec, ProgramSpec, RewardModel, Sandbox, SandboxConfig, Tape, exports};
 use gavel_runs::Spent;
 use std::collections::BTreeMap;
@@ -201,6 +201,11 @@ impl Scorer {
     /// Why a run with this scorer must stop: an endpoint is down, and the run does not wait for it, or no longer.
     pub fn must_stop(&self) -> Option<String> {
         self.connected.must_stop().or_else(|| self.sandbox.must_stop())
+    }
+
+    /// Takes the turns of the named limiters from now on from the process that `courier` asks.
+    pub fn ask_for_turns(&self, courier: &Courier) {
+        self.limiters.iter().for_each(|(name, limiter)| limiter.ask(courier.clone(), name));
     }
 
     /// The spending of plugins at endpoints since the last call of this.
