@@ -53,7 +53,12 @@ impl Drop for EndOnDrop {
 }
 
 impl RowGroups {
-    /// The number of rows that were added.
+    /// Groups of rows with this many rows before the first.
+    pub fn after(before: usize) -> Self {
+        Self { before, ..Self::default() }
+    }
+
+    /// The number of rows before the next one.
     pub fn rows(&self) -> usize {
         self.before + self.group.len()
     }
@@ -114,6 +119,13 @@ mod tests {
     use super::*;
     use crate::offline::completion;
     use gavel_data::Row;
+
+    #[test]
+    fn rows_before_the_first_count() {
+        let mut groups = RowGroups::after(7);
+        assert_eq!((groups.rows(), groups.add(Err("broken".to_owned())).is_none()), (7, true));
+        assert_eq!((groups.rows(), groups.end().map(|group| group.first)), (8, Some(7)));
+    }
 
     #[test]
     fn a_row_that_cannot_be_read_does_not_divide_a_group() {

@@ -10,10 +10,10 @@ use arrow_array::ffi::to_ffi;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, Fields};
-use gavel_data::BatchRows;
+use gavel_data::{BatchRows, ColumnNames};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyIterator};
+use pyo3::types::{PyBytes, PyCapsule, PyIterator};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +28,7 @@ struct Scoring {
     parts: Py<PyIterator>,
     part: Option<RecordBatchStreamReader>,
     rows: BatchRows,
+    names: ColumnNames,
     queue: Queue,
     /// The number of rows of each batch that is not scored yet, and the outcomes of their first rows.
     unscored: VecDeque<usize>,
@@ -36,14 +37,15 @@ struct Scoring {
 }
 
 impl ScoredBatches {
-    /// `parts` are objects with `__arrow_c_stream__`.
-    pub fn new(loaded: Arc<Loaded>, parts: Py<PyIterator>) -> Self {
+    /// `parts` are objects with `__arrow_c_stream__`, whose columns have these names. `before` rows precede them.
+    pub fn new(loaded: Arc<Loaded>, parts: Py<PyIterator>, before: usize, names: ColumnNames) -> Self {
         Self(Mutex::new(Some(Scoring {
             loaded,
             parts,
             part: None,
             rows: BatchRows::default(),
-            queue: Queue::default(),
+            names,
+            queue: Queue::after(before),
             unscored: VecDeque::new(),
             outcomes: VecDeque::new(),
             is_read: false,
@@ -121,7 +123,7 @@ impl Scoring {
         self.unscored.push_back(batch.num_rows());
         self.rows.start(batch);
         loop {
-            let (rows, queue) = (&mut self.rows, &mut self.queue);
+            let (rows, queue, names) = (&mut self.rows, &mut self.queue, &self.names);
             let started = py.detach(|| {
                 let rows = rows.read()?;
                 let is_end = rows.is_empty();
@@ -129,7 +131,10 @@ impl Scoring {
                 for row in rows {
                     let position = queue.rows();
                     let row = match row {
-                        Ok(columns) => completed(columns, position),
+                        Ok(mut columns) => match names.apply(&mut columns) {
+                            Ok(()) => completed(columns, position),
+                            Err(error) => Err(format!("row {position}: {error}")),
+                        },
                         Err(what) => Err(format!("row {position}: {what}")),
                     };
                     over.extend(queue.add(calls, row));
@@ -209,6 +214,13 @@ impl ScoredBatch {
     #[getter]
     fn outcomes(&self) -> Vec<Outcome> {
         self.outcomes.clone()
+    }
+
+    /// The lines that `gavel score` writes for the rows.
+    fn to_json_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut lines = Vec::new();
+        self.outcomes.iter().try_for_each(|outcome| outcome.write_line(&mut lines))?;
+        Ok(PyBytes::new(py, &lines))
     }
 
     fn __len__(&self) -> usize {

@@ -23,6 +23,7 @@ mod outcome;
 mod queue;
 mod row;
 mod scorer;
+mod turns;
 mod value;
 
 /// What the package `gavel_rl` is made from.
@@ -48,4 +49,6 @@ mod _native {
     use crate::outcome::Outcome;
     #[pymodule_export]
     use crate::scorer::Scorer;
+    #[pymodule_export]
+    use crate::turns::{Courier, Turns};
 }

@@ -2,7 +2,7 @@
 
 use crate::evaluation::Evaluation;
 use gavel_data::SampleOutcome;
-use gavel_scoring::RowOutcome;
+use gavel_scoring::{RowOutcome, write_line};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -32,6 +32,12 @@ impl Outcome {
     /// The score of the reward `name`, if it scored.
     pub fn score_of(&self, name: &str) -> Option<f64> {
         self.0.scores.plugins.get(name)?.outcome.score()
+    }
+
+    /// Adds the line that `gavel score` writes for it.
+    pub fn write_line(&self, out: &mut Vec<u8>) -> PyResult<()> {
+        let Line { id, scores } = &self.0;
+        write_line(out, id.as_deref(), scores).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 }
 

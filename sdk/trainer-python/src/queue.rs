@@ -13,7 +13,12 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The number of rows that were added.
+    /// A queue of rows with this many rows before the first.
+    pub fn after(before: usize) -> Self {
+        Self { groups: RowGroups::after(before), in_flight: InFlight::default() }
+    }
+
+    /// The number of rows before the next one.
     pub fn rows(&self) -> usize {
         self.groups.rows()
     }

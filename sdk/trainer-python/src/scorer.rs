@@ -10,6 +10,7 @@ use crate::loaded::Loaded;
 use crate::outcome::Outcome;
 use crate::queue::Queue;
 use crate::row;
+use crate::turns::Courier;
 use gavel_data::Sample;
 use gavel_scoring::RowGroup;
 use pyo3::exceptions::PyValueError;
@@ -48,9 +49,22 @@ impl Scorer {
         Ok(outcomes)
     }
 
-    /// Scores record batches of Arrow. `parts` are objects with `__arrow_c_stream__`.
-    fn score_batches(&self, parts: Py<PyIterator>) -> ScoredBatches {
-        ScoredBatches::new(self.0.clone(), parts)
+    /// Scores record batches of Arrow, which `before` rows precede. `parts` are objects with `__arrow_c_stream__`, and
+    /// `names` the names of their columns, as JSON.
+    fn score_batches(&self, parts: Py<PyIterator>, before: usize, names: &str) -> PyResult<ScoredBatches> {
+        let names = serde_json::from_str(names).map_err(|error| PyValueError::new_err(format!("columns: {error}")))?;
+        Ok(ScoredBatches::new(self.0.clone(), parts, before, names))
+    }
+
+    /// Whether a reward judges whole groups.
+    fn has_judgers(&self) -> PyResult<bool> {
+        Ok(self.0.calls()?.scorer().has_judgers())
+    }
+
+    /// Takes the turns of the named limiters from now on from the process that this courier asks.
+    fn ask_for_turns(&self, courier: &Courier) -> PyResult<()> {
+        self.0.calls()?.scorer().ask_for_turns(courier.inner());
+        Ok(())
     }
 
     /// Scores rows that are one group.

@@ -77,6 +77,30 @@ class Batches(unittest.TestCase):
         found = columns(Scorer([guest("shortest")]), table.to_batches(max_chunksize=2))
         self.assertEqual(found["reward"].to_pylist(), [0.0, 1.0, 0.0, 0.0, 1.0])
 
+    def test_parts_of_a_dataset_are_scored_as_the_whole(self) -> None:
+        rows = [{"completion": row["response"], "extra": {"truth": row["answer"]}} for row in sums(50)]
+        table = pyarrow.Table.from_pylist(rows)
+        scorer = Scorer([plugin("exact-answer"), Reward(guest("random"), weight=0)], seed=3)
+        names = {"ground_truth": "extra.truth"}
+        whole = [batch for batch in scorer.score_batches(table, columns=names)]
+        parts = [
+            batch
+            for first in (30, 0)
+            for batch in scorer.score_batches(table.slice(first, 30), first=first, columns=names)
+        ]
+        outcomes = [outcome for batch in (parts[1], parts[0]) for outcome in batch.outcomes]
+        facts = [(outcome.id, outcome.reward, outcome.rewards["random"].note) for outcome in outcomes]
+        expected = [outcome for batch in whole for outcome in batch.outcomes]
+        self.assertEqual(facts, [(outcome.id, outcome.reward, outcome.rewards["random"].note) for outcome in expected])
+        self.assertEqual(facts[49][0], "data/row-49")
+        self.assertEqual(whole[0].to_json_lines().decode(), "".join(f"{one.to_json()}\n" for one in whole[0].outcomes))
+        broken = [
+            outcome.reason
+            for batch in scorer.score_batches(table, columns={"ground_truth": "truth"})
+            for outcome in batch.outcomes
+        ]
+        self.assertIn("row 0: the row has no column `truth`", str(broken[0]))
+
     def test_batches_of_a_file_are_read_as_they_are_asked_for(self) -> None:
         read = []
 
@@ -100,7 +124,7 @@ class Batches(unittest.TestCase):
 
     def test_texts_of_every_kind_of_column_arrive(self) -> None:
         scorer = Scorer([plugin("exact-answer")])
-        text = "Answer: é \"4\" \U0001f600"
+        text = 'Answer: é "4" \U0001f600'
         plain = pyarrow.array([text] * 3)
         for kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
             table = pyarrow.table({"response": plain.cast(kind), "answer": plain.cast(kind)})

@@ -56,19 +56,8 @@ class Scorer:
         workers: int | None = None,
         seed: int = 0,
     ) -> None:
-        if isinstance(rewards, (str, os.PathLike, Reward)):
-            raise TypeError("`rewards` is one reward, not a list of them")
-        named = (reward if isinstance(reward, Reward) else Reward(reward) for reward in rewards)
-        table = {
-            "rewards": [reward._table(grants or {}) for reward in named],
-            "limits": dict(limits or {}),
-            "chat": dict(chat or {}),
-            "limiter": dict(limiter or {}),
-            "exec": dict(exec or {}),
-            "workers": workers,
-            "seed": seed,
-        }
-        self._open(json.dumps(table, allow_nan=False))
+        options = {"limits": limits, "grants": grants, "chat": chat, "limiter": limiter, "exec": exec}
+        self._open(json.dumps(scorer_table(rewards, workers=workers, seed=seed, **options), allow_nan=False))
 
     def _open(self, config: str) -> None:
         self._config = config
@@ -108,7 +97,20 @@ class Scorer:
         native = self._native
         return await self._inbox().outcomes(lambda inbox, number: native.start_group(inbox, number, group))
 
-    def score_batches(self, batches: ArrowStream | Iterable[ArrowStream]) -> Iterator[ScoredBatch]:
+    @classmethod
+    def _of(cls, table: Mapping[str, Any]) -> Scorer:
+        """The scorer of a :func:`scorer_table`."""
+        scorer = cls.__new__(cls)
+        scorer._open(json.dumps(table, allow_nan=False))
+        return scorer
+
+    def score_batches(
+        self,
+        batches: ArrowStream | Iterable[ArrowStream],
+        *,
+        first: int = 0,
+        columns: Mapping[str, str] | None = None,
+    ) -> Iterator[ScoredBatch]:
         """Scores record batches of Arrow, as they are asked for::
 
             for scored in scorer.score_batches(parquet.iter_batches()):
@@ -117,6 +119,9 @@ class Scorer:
         Args:
             batches: A ``pyarrow.RecordBatchReader``, a table, record batches, or their like in another library: an
                 object with ``__arrow_c_stream__``, or several. A row has the columns that a row of :meth:`score` has.
+            first: The number of the first row in its dataset. The seeds of rewards, and the ids of rows that have none,
+                follow from the numbers of rows.
+            columns: The names of columns, as in ``[data.columns]``: ``{"ground_truth": "final_answer"}``.
 
         Returns:
             The outcomes of each batch that has rows, in order. Libraries of Arrow take their columns, without a copy:
@@ -130,7 +135,7 @@ class Scorer:
             ValueError: A batch cannot be read.
         """
         parts = [batches] if isinstance(batches, ArrowStream) else batches
-        return self._native.score_batches(iter(parts))
+        return self._native.score_batches(iter(parts), first, json.dumps(dict(columns or {})))
 
     def _inbox(self) -> _LoopInbox:
         loop = asyncio.get_running_loop()
@@ -160,6 +165,32 @@ class Scorer:
     def __repr__(self) -> str:
         rewards = ", ".join(repr(reward["path"]) for reward in json.loads(self._config)["rewards"])
         return f"Scorer([{rewards}])"
+
+
+def scorer_table(
+    rewards: Iterable[Reward | str | os.PathLike[str]],
+    *,
+    limits: Mapping[str, Any] | None = None,
+    grants: Mapping[str, Any] | None = None,
+    chat: Mapping[str, Any] | None = None,
+    limiter: Mapping[str, Any] | None = None,
+    exec: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The arguments of a :class:`Scorer` as the extension module reads them."""
+    if isinstance(rewards, (str, os.PathLike, Reward)):
+        raise TypeError("`rewards` is one reward, not a list of them")
+    named = (reward if isinstance(reward, Reward) else Reward(reward) for reward in rewards)
+    return {
+        "rewards": [reward._table(grants or {}) for reward in named],
+        "limits": dict(limits or {}),
+        "chat": dict(chat or {}),
+        "limiter": dict(limiter or {}),
+        "exec": dict(exec or {}),
+        "workers": workers,
+        "seed": seed,
+    }
 
 
 class _LoopInbox:
