@@ -3,6 +3,7 @@
 mod batch;
 mod dash;
 mod in_flight;
+mod on_ray;
 mod output;
 pub mod recording;
 mod reward_models;
@@ -95,7 +96,11 @@ pub struct ScoreArgs {
     /// Grant recorded plugins what they were granted of this machine: folders, variables, clock and random numbers.
     #[arg(long, requires = "replay")]
     allow_grants: bool,
-    /// Threads that plugins run on; by default one for each core.
+    /// Score Parquet files on a cluster of Ray, by its address, such as auto or 10.0.0.5:6379. --out is a folder; a job that
+    /// was interrupted goes on where it stopped. Needs the Python package gavel-rl.
+    #[arg(long, value_name = "ADDRESS", requires = "data", conflicts_with_all = ["record", "replay", "reward_models"])]
+    ray: Option<String>,
+    /// Threads that plugins run on; by default one for each core. With --ray, the processors of each worker, by default 1.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// The wall-clock time of one call, waits included.
@@ -121,6 +126,9 @@ pub struct ScoreArgs {
 pub fn run<M: Models>(args: ScoreArgs) -> Result<ExitCode> {
     if args.json && is_dash(&args.out) {
         bail!("--json and --out - would both write to stdout\nhint: leave out --json: the summary is on stderr too");
+    }
+    if let Some(address) = args.ray.clone() {
+        return on_ray::run(args, &address);
     }
     let limits =
         Limits { deadline: args.timeout, cpu: args.cpu, memory: args.memory, fuel: args.fuel, ..Limits::default() };

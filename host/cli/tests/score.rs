@@ -159,13 +159,15 @@ fn usage_and_configuration_errors_exit_with_2() {
     let plugin = built("plugins/format.wasm");
     let plugin = plugin.to_str().unwrap();
     let base = ["score", "--plugin", plugin, "--out", "o.jsonl", "--data"];
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["missing.jsonl"], "cannot open dataset missing.jsonl"),
         (&["data.csv"], "must end in .jsonl or .parquet"),
         (&["data.jsonl"], "missing field `pattern`"),
         (&["data.jsonl", "--params", "other={}"], "the plugins are: format"),
         (&["data.jsonl", "--params", "format={\"pattern\":\"(\"}"], "pattern"),
         (&["data.jsonl", "--timeout", "fast"], "write 2s or 500ms"),
+        (&["data.jsonl", "--ray", "auto"], "--ray needs the gavel of the Python package gavel-rl"),
+        (&["data.jsonl", "--ray", "auto", "--record", "r"], "cannot be used with"),
     ];
     for (more, message) in cases {
         let output = gavel(folder.path(), &[&base[..], more].concat());

@@ -27,7 +27,7 @@ pub use build::{Built, QUICK_SOURCES, Step, build, build_quick};
 pub use edited::{Edited, edited};
 pub use error::Error;
 pub use inputs::Inputs;
-pub use language::{Language, use_environment};
+pub use language::{Language, own_python, use_environment};
 pub use manifest::{Export, Import, MANIFEST, Manifest, Project, named_component};
 pub use rust_flags::path_flags;
 pub use scaffold::{Created, Kind, New, Template, create};

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::manifest::Project;
 use crate::tool::Tool;
-pub use python::use_environment;
+pub use python::{own_python, use_environment};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;

@@ -15,6 +15,11 @@ pub fn use_environment(folder: PathBuf) {
     OWN.get_or_init(|| folder);
 }
 
+/// The Python of the environment of [`use_environment`], if there is one.
+pub fn own_python() -> Option<PathBuf> {
+    OWN.get().map(|environment| environment.join("bin/python3")).filter(|python| python.is_file())
+}
+
 /// The Python of an environment of the plugin in `root`, else the one on the path.
 pub(crate) fn python(root: &Path) -> PathBuf {
     in_environment(root, "python3").unwrap_or_else(|| "python3".into())
