@@ -105,8 +105,12 @@ fn copy_modules(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).map_err(|error| cannot("make", to, &error))?;
     let entries = fs::read_dir(from).map_err(|error| cannot("read", from, &error))?;
     for path in entries.flatten().map(|entry| entry.path()) {
-        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
-            fs::copy(&path, to.join(name)).map_err(|error| cannot("copy", &path, &error))?;
+        match path.file_name() {
+            Some(name) if path.is_file() => {
+                fs::copy(&path, to.join(name)).map_err(|error| cannot("copy", &path, &error))?;
+            }
+            Some(name) if name != "__pycache__" => copy_modules(&path, &to.join(name))?,
+            _ => {}
         }
     }
     Ok(())
