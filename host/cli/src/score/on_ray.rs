@@ -1,6 +1,6 @@
 //! `gavel score --ray`: the same job on a cluster of Ray, by the Python package that this command belongs to.
 
-use super::ScoreArgs;
+use super::args::ScoreArgs;
 use super::dash::is_dash;
 use crate::plugin_args;
 use anyhow::{Context, Result, bail};
