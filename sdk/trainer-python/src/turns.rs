@@ -176,7 +176,11 @@ impl Turns {
 impl Turns {
     fn want(&self, limiter: Limiter, key: Key, group: Key, (plugin, sample): (String, u32), tokens: f64) {
         let mut requests = lock(&self.requests);
-        if requests.under_way.contains_key(&key) {
+        if let Some(request) = requests.under_way.get(&key) {
+            if matches!(request.state, State::Given(_)) {
+                // It asks again, so it does not know of its turn. Nobody asks any more where this fails.
+                let _ = self.give.send(key);
+            }
             return;
         }
         let asker = Asker { plugin: plugin.into(), group: requests.join(&group), sample };

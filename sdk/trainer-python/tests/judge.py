@@ -15,6 +15,7 @@ class Judge:
 
     def __init__(self) -> None:
         self.asked = self.at_once = self.most_at_once = 0
+        self.times: list[float] = []
         self.released = threading.Event()
         lock = threading.Lock()
         judge = self
@@ -26,6 +27,7 @@ class Judge:
                 question = self.rfile.read(int(self.headers["content-length"]))
                 with lock:
                     judge.asked += 1
+                    judge.times.append(time.monotonic())
                     judge.at_once += 1
                     judge.most_at_once = max(judge.most_at_once, judge.at_once)
                 if b"hang" in question:

@@ -10,7 +10,7 @@ use gavel_scoring::WeightedPlugin;
 use humantime::format_duration;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
-use std::path::absolute;
+use std::path::{Path, absolute};
 use std::process::{Command, ExitCode};
 
 /// Becomes the job's driver, a process of Python.
@@ -21,7 +21,8 @@ pub fn run(args: ScoreArgs, address: &str) -> Result<ExitCode> {
         );
     };
     let job = job(args, address)?.to_string();
-    let failed = Command::new(&python).args(["-m", "gavel_rl._on_ray", &job]).exec();
+    // Modules are the environment's, not what lies in the current folder (Python 3.11 and newer).
+    let failed = Command::new(&python).env("PYTHONSAFEPATH", "1").args(["-m", "gavel_rl._on_ray", &job]).exec();
     Err(failed).with_context(|| format!("cannot run {}", python.display()))
 }
 
@@ -40,13 +41,13 @@ fn job(args: ScoreArgs, address: &str) -> Result<Value> {
     let columns: ColumnNames = args.columns.into_iter().collect();
     let program = |ProgramSpec { name, path, .. }: ProgramSpec| -> Result<(String, Value)> {
         let path = absolute(&path).with_context(|| format!("--exec {name}: {}", path.display()))?;
-        Ok((name, json!({ "path": path })))
+        Ok((name, json!({ "path": text(&path)? })))
     };
     let programs = args.programs.into_iter().map(program).collect::<Result<Vec<_>>>()?;
     Ok(json!({
         "address": address,
-        "data": data,
-        "out": args.out,
+        "data": text(&data)?,
+        "out": text(&args.out)?,
         "columns": columns,
         "json": args.json,
         "scorer": {
@@ -70,7 +71,7 @@ fn job(args: ScoreArgs, address: &str) -> Result<Value> {
 fn reward(WeightedPlugin { spec, weight, when }: WeightedPlugin) -> Result<Value> {
     let path = absolute(&spec.path).with_context(|| format!("--plugin {}: {}", spec.name, spec.path.display()))?;
     Ok(json!({
-        "path": path,
+        "path": text(&path)?,
         "weight": weight,
         "name": spec.name,
         "params": spec.params,
@@ -78,4 +79,11 @@ fn reward(WeightedPlugin { spec, weight, when }: WeightedPlugin) -> Result<Value
         "after": when.after,
         "reuse": spec.reuse,
     }))
+}
+
+/// A path as JSON has it.
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| {
+        format!("the path {} is not UTF-8\nhint: with --ray, give the file another name", path.display())
+    })
 }

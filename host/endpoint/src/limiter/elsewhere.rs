@@ -84,10 +84,12 @@ impl Courier {
         }
     }
 
-    /// Reports all requests that wait once more, to a process that knows none of them.
+    /// Reports all requests that wait once more, to a process that may not know of them.
     pub fn report_again(&self) {
         let mut post = self.post();
-        post.events = post.waiting.values().map(|(wanted, _)| wanted.clone()).collect();
+        let post = &mut *post;
+        post.events.retain(|event| matches!(event, TurnEvent::Ended { .. }));
+        post.events.extend(post.waiting.values().map(|(wanted, _)| wanted.clone()));
         self.0.1.notify_all();
     }
 
@@ -177,6 +179,7 @@ mod tests {
         let mut turn = asking.await.unwrap();
         turn.spend(3.0);
         drop(turn);
+        courier.report_again();
         let ended = courier.take(Duration::ZERO);
         assert!(matches!(&*ended, [TurnEvent::Ended { number: 0, spent: Some(3.0), .. }]), "{ended:?}");
         courier.report_again();

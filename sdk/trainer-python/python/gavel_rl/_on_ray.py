@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from contextlib import redirect_stdout
 
 _ERROR, _INTERRUPTED = 2, 130
 
@@ -22,18 +21,18 @@ def main(order: str) -> int:
         from gavel_rl import GavelError
     except ImportError as error:
         return _failed(str(error))
+    # Ray prints its progress, and workers' logs until the end; stdout is for the summary.
+    sys.stdout, stdout = sys.stderr, sys.stdout
     try:
-        # Ray prints its progress, and stdout is for the summary.
-        with redirect_stdout(sys.stderr):
-            ray.init(address=job["address"], logging_level=logging.WARNING)
-            recipe = Recipe.of(job["scorer"]).with_workers(1)
-            summary = Job(job["data"], job["out"], recipe, job["columns"]).run()
+        ray.init(address=job["address"], logging_level=logging.WARNING)
+        recipe = Recipe.of(job["scorer"]).with_workers(1)
+        summary = Job(job["data"], job["out"], recipe, job["columns"]).run()
     except KeyboardInterrupt:
         return _failed("interrupted\nhint: the same command goes on where the job stopped", _INTERRUPTED)
     except (ConnectionError, GavelError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         return _failed(str(error))
     if job["json"]:
-        print(json.dumps(summary.shown()))
+        print(json.dumps(summary.shown()), file=stdout)
     else:
         print("\n".join(summary.lines(job["out"])), file=sys.stderr)
     if summary.unreadable:

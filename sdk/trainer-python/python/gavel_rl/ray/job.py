@@ -19,6 +19,7 @@ from ray.data import ActorPoolStrategy, DataContext
 from ray.data.block import BlockAccessor, BlockMetadata
 from ray.data.checkpoint import CheckpointConfig, IdColumnCheckpointManager
 from ray.data.datasource import BlockBasedFileDatasink, Datasource, ReadTask
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gavel_rl.ray.limits import SharedLimits
 from gavel_rl.ray.recipe import Recipe
@@ -81,7 +82,7 @@ class Job:
 
     def __init__(self, data: str, out: str, recipe: Recipe, columns: dict[str, str]) -> None:
         self._filesystem, self._folder = file_system(out)
-        self._uri = out if "://" in out else f"file://{self._folder}"
+        self._uri = out.rstrip("/") if "://" in out else f"file://{self._folder}"
         self._files = Files.find(data)
         self._shards = self._files.shards()
         self._recipe = recipe
@@ -109,10 +110,13 @@ class Job:
     def _lock(self) -> Any:
         """An actor that only one job with this folder can have. It ends with this process."""
         name = f"gavel score {self._uri}"
+        # A worker's node may be lost.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        options = {"name": name, "namespace": "gavel", "num_cpus": 0, "scheduling_strategy": here}
         give_up = time.monotonic() + _PATIENCE
         while True:
             try:
-                return ray.remote(_Lock).options(name=name, namespace="gavel", num_cpus=0).remote()
+                return ray.remote(_Lock).options(**options).remote()
             except ValueError:
                 if time.monotonic() > give_up:
                     raise ValueError(
@@ -130,7 +134,9 @@ class Job:
         }
         found = self._read(_JOB)
         if found is None:
-            if self._filesystem.get_file_info(pyarrow.fs.FileSelector(self._folder, allow_not_found=True)):
+            there = self._filesystem.get_file_info(pyarrow.fs.FileSelector(self._folder, allow_not_found=True))
+            # A job that was killed at this point leaves a part of its file.
+            if any(not info.base_name.startswith(f"{_JOB}.") for info in there):
                 raise ValueError(f"{self._uri} is not empty, and has no job\nhint: name a new folder")
             self._filesystem.create_dir(self._folder, recursive=True)
             self._write(_JOB, json.dumps(job))
@@ -139,7 +145,7 @@ class Job:
         changed = sorted(key for key, value in json.loads(json.dumps(job)).items() if before.get(key) != value)
         if changed:
             raise ValueError(
-                f"{self._uri} has the scores of another job: its {' and '.join(changed)} differ\n"
+                f"{self._uri} has the scores of another job, with other {' and '.join(changed)}\n"
                 "hint: name a new folder, or repeat the job with what it began with"
             )
 
@@ -191,10 +197,10 @@ class Job:
     def _check(self) -> Summary:
         """The summary, once each row has its scores exactly once."""
         infos = self._filesystem.get_file_info(pyarrow.fs.FileSelector(self._in(_SHARDS)))
-        paths = {}
+        names, paths = {info.path for info in infos}, {}
         for info in sorted(infos, key=lambda info: info.path):
             found = _SCORES.search(info.path)
-            if found and int(found[1]) not in paths:
+            if found and int(found[1]) not in paths and info.path.removesuffix("l") in names:
                 paths[int(found[1])] = info.path
         missing = [shard.number for shard in self._shards if shard.number not in paths]
         if missing:
@@ -215,10 +221,14 @@ class Job:
     def _finish(self) -> None:
         """Names the files by their order, and removes what only the job needed. It may be repeated."""
         infos = self._filesystem.get_file_info(pyarrow.fs.FileSelector(self._in(_SHARDS), allow_not_found=True))
-        for info in infos:
+        names = {info.path for info in infos}
+        # A shard may have been written twice: the files that were counted are the first.
+        for info in sorted(infos, key=lambda info: info.path):
             found = _SCORES.search(info.path)
-            if found:
-                self._filesystem.move(info.path, self._in(f"part-{found[1]}.jsonl"))
+            if found and info.path.removesuffix("l") in names:
+                part = self._in(f"part-{found[1]}.jsonl")
+                if self._filesystem.get_file_info(part).type == pyarrow.fs.FileType.NotFound:
+                    self._filesystem.move(info.path, part)
         for folder in (_CHECKPOINT, _SHARDS):
             if self._filesystem.get_file_info(self._in(folder)).type != pyarrow.fs.FileType.NotFound:
                 self._filesystem.delete_dir(self._in(folder))

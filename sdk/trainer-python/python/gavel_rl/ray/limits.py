@@ -162,12 +162,13 @@ class _Asker:
     def _report(self) -> None:
         while True:
             events = self._courier.take(_PATIENCE)
-            try:
-                if events is not None:
+            while events is not None:
+                try:
                     ray.get(self._actor.report.remote(self._process, events))
-            except RayActorError:
-                # The other thread reports again what still waits, once the actor is back.
-                time.sleep(_RETRY)
+                    events = None
+                except RayActorError:
+                    # It may have arrived: the actor takes the same report twice without harm.
+                    time.sleep(_RETRY)
 
     def _bring(self) -> None:
         is_lost = False
@@ -179,6 +180,9 @@ class _Asker:
                     self._courier.report_again()
                 else:
                     self._courier.bring(numbers)
+                    if is_lost:
+                        # An answer of the actor may be lost, with the turns that it brought.
+                        self._courier.report_again()
                 is_lost = False
             except RayActorError as error:
                 if not is_lost:

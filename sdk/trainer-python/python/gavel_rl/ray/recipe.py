@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +55,11 @@ class Recipe:
         self._components: dict[str, tuple[str, Any]] = {}
         for part in (*table["rewards"], *table["exec"].values()):
             path = os.fspath(part["path"])
-            if os.path.isfile(path) and path not in self._components:
+            if os.path.isdir(path):
+                raise ValueError(
+                    f"the reward {path} is a folder, which other nodes lack\nhint: name the component in it, a .wasm file"
+                )
+            if path not in self._components:
                 content = Path(path).read_bytes()
                 self._components[path] = (hashlib.sha256(content).hexdigest(), ray.put(content))
 
@@ -116,8 +121,14 @@ def _with_names(table: Mapping[str, Any], limits: SharedLimits | None) -> dict[s
 
 def _file(path: str, digest: str, content: Any) -> str:
     """A file of this node with a component."""
-    place = Path(tempfile.gettempdir()) / f"gavel-ray-{os.getuid()}" / digest
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = Path(tempfile.gettempdir()) / f"gavel-ray-{os.getuid()}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    found = own.lstat()
+    # Who may write here decides what runs.
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise RuntimeError(f"others can write to {own}, where components are kept\nhint: remove it on this node")
+    place = own / digest
+    place.mkdir(mode=0o700, exist_ok=True)
     file = place / os.path.basename(path)
     if not file.exists():
         with tempfile.NamedTemporaryFile(dir=place, delete=False) as part:
