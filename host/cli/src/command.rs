@@ -17,7 +17,7 @@ pub struct LogLevel {
 
 #[derive(Subcommand)]
 pub enum Command {
-    Score(score::ScoreArgs),
+    Score(Box<score::ScoreArgs>),
     Replay(replay::ReplayArgs),
     /// Make, build, test and compare plugins.
     #[command(subcommand)]
@@ -41,7 +41,7 @@ impl Command {
     /// Runs it; `all` are the commands of this program.
     pub fn run<M: Models>(self, all: clap::Command) -> Result<ExitCode> {
         match self {
-            Self::Score(args) => score::run::<M>(args),
+            Self::Score(args) => score::run::<M>(*args),
             Self::Replay(args) => replay::run(args),
             Self::Plugin(command) => plugin::run(command),
             Self::Doctor(args) => doctor::run::<M>(args),
