@@ -92,7 +92,8 @@ class OnRay(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         started: Any = ray.init(
-            num_cpus=3,
+            # More than the pools of three, beside which Ray divides a dataset.
+            num_cpus=6,
             object_store_memory=150 << 20,
             include_dashboard=False,
             logging_level=logging.ERROR,

@@ -82,6 +82,7 @@ class _Giver:
         self._turns = _native.Turns(tables)
         self._given: defaultdict[str, list[int]] = defaultdict(list)
         self._arrived: dict[str, asyncio.Event] = {}
+        self._ends: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._watches: set[asyncio.Task[None]] = set()
         self._is_giving = False
 
@@ -100,8 +101,7 @@ class _Giver:
 
     async def life(self, process: str) -> None:
         """Answers when the process has died."""
-        while process in self._arrived:
-            await asyncio.sleep(_PATIENCE)
+        await self._ends[process].wait()
 
     async def report(self, process: str, events: bytes) -> None:
         """Takes what requests of a process report. A process that is not known will report again."""
@@ -125,7 +125,8 @@ class _Giver:
             await life
         except RayError:
             pass
-        del self._arrived[process]
+        self._ends.pop(process, asyncio.Event()).set()
+        self._arrived.pop(process, None)
         self._given.pop(process, None)
         self._turns.forget(process)
 
