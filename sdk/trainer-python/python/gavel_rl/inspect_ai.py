@@ -19,8 +19,7 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-import gavel_rl
-from gavel_rl.no_score import Tally
+from gavel_rl.adapter import Adapter
 from gavel_rl.reward import Reward
 
 
@@ -43,24 +42,18 @@ def gavel_scorer(
             it out. Its ``reason`` is the kind of its outcome.
         options: The other arguments of :class:`gavel_rl.Scorer`.
     """
-    loaded = gavel_rl.Scorer(
-        [Reward(**reward) if isinstance(reward, Mapping) else reward for reward in rewards], **options
-    )
-    tally: Tally | None = None
+    named = [Reward(**reward) if isinstance(reward, Mapping) else reward for reward in rewards]
+    adapter = Adapter("Gavel in inspect-ai", "is unscored, and no metric counts it", named, no_score, options)
 
     async def score(state: TaskState, target: Target) -> Score:
-        nonlocal tally
-        if tally is None:
-            given = "is unscored, and no metric counts it" if no_score is None else f"has the value {no_score}"
-            tally = Tally("Gavel in inspect-ai", given)
-        outcome = await loaded.score_async(_row(state, target))
-        tally.add(outcome)
+        outcome = await adapter.scorer.score_async(_row(state, target))
+        value = adapter.reward(outcome)
         about = json.loads(outcome.to_json())
         if outcome.reward is not None:
-            return Score(value=outcome.reward, metadata=about)
-        if no_score is None:
+            return Score(value=value, metadata=about)
+        if value is None:
             return Score.unscored(reason=outcome.kind, explanation=outcome.reason, metadata=about)
-        return Score(value=no_score, reason=outcome.kind, explanation=outcome.reason, metadata=about)
+        return Score(value=value, reason=outcome.kind, explanation=outcome.reason, metadata=about)
 
     return score
 

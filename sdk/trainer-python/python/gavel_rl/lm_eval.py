@@ -14,7 +14,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gavel_rl.no_score import Tally, flags
+from gavel_rl.adapter import Adapter
+from gavel_rl.no_score import flags
 from gavel_rl.reward import Reward
 from gavel_rl.scorer import Scorer
 
@@ -40,15 +41,9 @@ class ProcessResults:
         no_score: float | None = None,
         **options: Any,
     ) -> None:
-        self._scorer = rewards if isinstance(rewards, Scorer) else Scorer(rewards, **options)
-        self._no_score = no_score
-        self._tally: Tally | None = None
+        self._adapter = Adapter("Gavel in lm-eval", "is left out of the mean", rewards, no_score, options)
 
     def __call__(self, doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-        if self._tally is None:
-            given = "is left out of the mean" if self._no_score is None else f"has the reward {self._no_score}"
-            self._tally = Tally("Gavel in lm-eval", given)
-        [outcome] = self._scorer.score([{**doc, "response": results[0]}])
-        self._tally.add(outcome)
-        reward = self._no_score if outcome.reward is None else outcome.reward
+        [outcome] = self._adapter.scorer.score([{**doc, "response": results[0]}])
+        reward = self._adapter.reward(outcome)
         return {**({} if reward is None else {"gavel": reward}), **flags(outcome, "gavel_")}

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gavel_rl._native import Outcome
-from gavel_rl.no_score import KINDS, Tally
+from gavel_rl.adapter import Adapter
+from gavel_rl.no_score import KINDS
 from gavel_rl.reward import Reward
 from gavel_rl.scorer import Scorer
 
@@ -42,9 +43,7 @@ class RewardFunction:
         **options: Any,
     ) -> None:
         self.__name__ = name
-        self._scorer = rewards if isinstance(rewards, Scorer) else Scorer(rewards, **options)
-        self._no_score = no_score
-        self._tally: Tally | None = None
+        self._adapter = Adapter(f"{name} in TRL", "has no reward from it", rewards, no_score, options)
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **arguments: Any) -> list[float | None]:
         columns = {name: values for name, values in arguments.items() if name not in _NOT_COLUMNS}
@@ -52,17 +51,9 @@ class RewardFunction:
             {**{name: values[at] for name, values in columns.items()}, "prompt": prompt, "completion": completion}
             for at, (prompt, completion) in enumerate(zip(prompts, completions))
         ]
-        outcomes = self._scorer.score(_with_groups(rows))
-        if self._tally is None:
-            told = "has no reward from it" if self._no_score is None else f"has the reward {self._no_score}"
-            self._tally = Tally(f"{self.__name__} in TRL", told)
-        for outcome in outcomes:
-            self._tally.add(outcome)
+        outcomes = self._adapter.scorer.score(_with_groups(rows))
         _log(outcomes, arguments.get("log_extra"), arguments.get("log_metric"), self.__name__)
-        return [self._no_score if outcome.reward is None else outcome.reward for outcome in outcomes]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_tally": None}
+        return [self._adapter.reward(outcome) for outcome in outcomes]
 
 
 def _with_groups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,7 +16,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gavel_rl.no_score import KINDS, Tally
+from gavel_rl.adapter import Adapter
+from gavel_rl.no_score import KINDS
 from gavel_rl.reward import Reward
 from gavel_rl.scorer import Scorer
 
@@ -49,27 +50,20 @@ class RewardFunction:
         **options: Any,
     ) -> None:
         self.__name__ = name
-        self._scorer = rewards if isinstance(rewards, Scorer) else Scorer(rewards, **options)
-        self._no_score = no_score
-        self._tally: Tally | None = None
+        self._adapter = Adapter(f"{name} in verifiers", "fails its trace", rewards, no_score, options)
 
     async def __call__(self, task: Any, trace: Any) -> float:
         name = self.__name__
-        if self._tally is None:
-            given = "fails its trace" if self._no_score is None else f"has the reward {self._no_score}"
-            self._tally = Tally(f"{name} in verifiers", given)
-        outcome = await self._scorer.score_async(_row(task, trace))
-        self._tally.add(outcome)
+        outcome = await self._adapter.scorer.score_async(_row(task, trace))
+        given = self._adapter.reward(outcome)
         trace.info[name] = json.loads(outcome.to_json())
         trace.record_metrics({f"{name}/{kind}": outcome.kind == kind for kind in KINDS})
         for reward, call in outcome.rewards.items():
             if call.score is not None:
                 trace.record_metric(f"{name}/{reward}/score", call.score)
-        if outcome.reward is not None:
-            return outcome.reward
-        if self._no_score is None:
+        if given is None:
             raise NoScore(f"{outcome.kind}: {outcome.reason}")
-        return self._no_score
+        return given
 
 
 def _row(task: Any, trace: Any) -> dict[str, Any]:
