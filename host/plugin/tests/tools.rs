@@ -9,7 +9,7 @@ use gavel_plugin::{
     Grants, Limits, LoadError, OutsideWaits, PluginSpec, Sandbox, SandboxConfig, SessionRooms, Tool, ToolFunction,
     ToolSession,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::Arc;
@@ -229,4 +229,30 @@ fn a_reward_is_not_a_tool() {
     let load = Tool::load(&sandbox, PluginSpec::new("sums", guest("obeys")));
     let error = sandbox.handle().block_on(load).err().unwrap();
     assert!(matches!(error, LoadError::NotATool { .. }), "{error}");
+}
+
+// Here and not beside the schemas, since unit tests may be compiled without optimisation, which takes far more stack.
+#[test]
+fn neither_schemas_nor_arguments_overflow_a_stack() {
+    let check = |links: usize, link: fn(Value) -> Value, end: Value| {
+        let next = |number: usize| json!({"$ref": format!("#/$defs/{}", number + 1)});
+        let schemas = (0..links).map(|number| (number.to_string(), link(next(number))));
+        let schemas: Map<String, Value> = schemas.chain([(links.to_string(), end)]).collect();
+        let schema = json!({"$ref": "#/$defs/0", "$defs": schemas});
+        ToolFunction::all([("f".into(), String::new(), schema.to_string())]).unwrap()[0].check(r#"{"a": 1}"#)
+    };
+    let links: [fn(Value) -> Value; 5] = [
+        |next| next,
+        |next| json!({"not": {"not": next}}),
+        |next| json!({"oneOf": [{"anyOf": [{"dependentSchemas": {"a": next}}]}]}),
+        |next| json!({"if": next, "then": true}),
+        |next| json!({"anyOf": [true, next], "unevaluatedProperties": false}),
+    ];
+    // A thread of the runtime has twice as much.
+    let thread = std::thread::Builder::new().stack_size(1 << 20);
+    let thread = thread.spawn(move || links.map(|link| check(1200, link, json!({"type": "object"}))));
+    let too_many = "the arguments of `f` are nested too deep, or too long, to be checked";
+    assert_eq!(thread.unwrap().join().unwrap(), [(); 5].map(|()| Err(too_many.to_owned())));
+    let wrong = "{\"a\":1} is not of type \"array\"".to_owned();
+    assert_eq!(check(300, |next| next, json!({"type": "array"})), Err(wrong));
 }
