@@ -1,4 +1,5 @@
-//! `cargo xtask wheel`: the Python package `gavel-rl`, for trainers in Python.
+//! `cargo xtask wheel`: the Python packages for trainers in Python: `gavel-rl`, and `gavel-rl-plugins` with the large
+//! components.
 //!
 //! The archive of the extension module comes from the build of the workspace, since maturin would compile wasmtime a
 //! second time. zig links it for an older glibc than this machine's, and auditwheel checks the result.
@@ -15,24 +16,32 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the package, from the root.
 const PACKAGE: &str = "sdk/trainer-python";
+/// The folder of the package with the large components, from the root.
+const LARGE_PACKAGE: &str = "sdk/trainer-python-plugins";
+/// The large components: the standard rewards in Python, and the program that runs Python. A Python component compresses
+/// to a third.
+const LARGE: [&str; 3] = ["math-verify", "python", "reasoning-gym"];
 /// The folder of wheels, from the root.
 const WHEELS: &str = "target/wheels";
 /// The oldest glibc that the extension module runs with.
 const GLIBC: (u32, u32) = (2, 28);
 /// The oldest Python, whose stable ABI it has.
 const PYTHON: &str = "cp310";
-/// The largest component that a wheel brings: plugins in Rust are smaller, and plugins in Python larger.
+/// The largest component that `gavel-rl` brings: plugins in Rust are smaller, and plugins in Python larger.
 const MOST_BYTES: u64 = 4_000_000;
+/// The time of each file in a wheel, in seconds since 1970: the same files give the same wheel.
+const FILE_TIME: &str = "315532800";
 /// The packages from PyPI that the tests use: the small ones with each Python, pyarrow (55 MB) only with the newest.
 const TEST_PACKAGES: [&str; 3] = ["pytest==9.2.0", "pytest-xdist==3.8.0", "pyarrow==26.0.1"];
 /// The number of small packages.
 const SMALL: usize = 2;
 
-/// Builds the wheel to `target/wheels/` and checks it.
+/// Builds the wheels to `target/wheels/` and checks them.
 pub fn run(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
     guests::build_shipped(root)?;
-    build(root, &libtorch).map(drop)
+    build(root, &libtorch)?;
+    build_large(root).map(drop)
 }
 
 /// Builds the wheel from components that are built, and returns its path.
@@ -53,19 +62,50 @@ fn build(root: &Path, libtorch: &Path) -> Result<PathBuf> {
         link(&tools, &archive, &scripts.join("gavel"), &["-Wl,-u,main", "-Wl,--allow-shlib-undefined"])?;
         let plugins = components(root, &package.join("plugins"))?;
         let tag = format!("{PYTHON}-abi3-{platform}");
-        metadata::write(root, &about, &tag, &folder)?;
-        let packed = ["-m", "wheel", "pack", "--dest-dir"].map(Path::new).into_iter();
-        let wheels = root.join(WHEELS);
-        Call::new(tools.join("python3"), packed.chain([&*wheels, &*folder]))
-            // The same files give the same wheel.
-            .env("SOURCE_DATE_EPOCH", "315532800")
-            .read("cannot pack the wheel")?;
-        let wheel = wheels.join(format!("gavel_rl-{}-{tag}.whl", about.version));
+        metadata::write(root, PACKAGE, &about, &tag, &folder)?;
+        let wheel = pack(root, &tools, &folder, &format!("gavel_rl-{}-{tag}.whl", about.version))?;
         audit(&tools, &wheel, &platform)?;
-        let size = fs::metadata(&wheel).map_err(|error| cannot("read", &wheel, &error))?.len();
-        let shown = wheel.strip_prefix(root).unwrap_or(&wheel).display().to_string();
-        Ok((wheel, format!("{shown}, {} MB, with {plugins} plugins", size / 1_000_000)))
+        let shown = shown(root, &wheel)?;
+        Ok((wheel, format!("{shown}, with {plugins} plugins")))
     })
+}
+
+/// Builds the wheel of the large components, which are built, and returns its path. Any system can use it.
+fn build_large(root: &Path) -> Result<PathBuf> {
+    let tools = python::wheel_tools()?;
+    ui::step("wheel of the large plugins", || {
+        let about = metadata::read(&root.join(LARGE_PACKAGE))?;
+        let folder = root.join(WHEELS).join("unpacked-plugins");
+        cache::remove(&folder)?;
+        let package = folder.join("gavel_rl_plugins");
+        copy_modules(&root.join(LARGE_PACKAGE).join("gavel_rl_plugins"), &package)?;
+        for name in LARGE.map(|name| format!("{name}.wasm")) {
+            let component = root.join("target/plugins").join(&name);
+            fs::copy(&component, package.join(&name)).map_err(|error| cannot("copy", &component, &error))?;
+        }
+        let tag = "py3-none-any";
+        metadata::write(root, LARGE_PACKAGE, &about, tag, &folder)?;
+        let wheel = pack(root, &tools, &folder, &format!("gavel_rl_plugins-{}-{tag}.whl", about.version))?;
+        let shown = shown(root, &wheel)?;
+        Ok((wheel, format!("{shown}, with {}", LARGE.join(", "))))
+    })
+}
+
+/// Packs the unpacked wheel in `folder`, and returns its path. Its name is `name`, by the metadata in the folder.
+fn pack(root: &Path, tools: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
+    let wheels = root.join(WHEELS);
+    let packed = ["-m", "wheel", "pack", "--dest-dir"].map(Path::new).into_iter();
+    Call::new(tools.join("python3"), packed.chain([&*wheels, folder]))
+        .env("SOURCE_DATE_EPOCH", FILE_TIME)
+        .read("cannot pack the wheel")?;
+    Ok(wheels.join(name))
+}
+
+/// The path of a wheel from the root, and its size.
+fn shown(root: &Path, wheel: &Path) -> Result<String> {
+    let size = fs::metadata(wheel).map_err(|error| cannot("read", wheel, &error))?.len();
+    let path = wheel.strip_prefix(root).unwrap_or(wheel).display();
+    Ok(format!("{path}, {} MB", size / 1_000_000))
 }
 
 /// Compiles the archive of the extension module, as the build of the whole workspace does.
@@ -144,19 +184,24 @@ fn audit(tools: &Path, wheel: &Path, platform: &str) -> Result<()> {
     }
 }
 
-/// Builds the wheel and runs its tests in clean environments of the oldest and the newest Python of this machine, both at
-/// once, as each keeps one core busy.
+/// Builds the wheels and runs their tests in clean environments of the oldest and the newest Python of this machine, both
+/// at once, as each keeps one core busy. The wheel of the large plugins is installed with the newest alone, so that the
+/// other tests what is missing.
 pub fn test(root: &Path) -> Result<()> {
     let libtorch = setup::all(root)?;
-    let wheel = build(root, &libtorch)?;
+    let (wheel, large) = (build(root, &libtorch)?, build_large(root)?);
     let tools = python::wheel_tools()?;
     let pythons = interpreters::oldest_and_newest()?;
     let newest = pythons.len() - 1;
+    let wheels = [&*wheel, &*large];
     std::thread::scope(|scope| {
-        let (tools, wheel) = (&tools, &wheel);
+        let (tools, wheels) = (&tools, &wheels);
         let tested = pythons.iter().enumerate().map(|(number, (version, python))| {
-            let packages = if number == newest { &TEST_PACKAGES[..] } else { &TEST_PACKAGES[..SMALL] };
-            scope.spawn(move || test_with(root, tools, wheel, version, python, packages))
+            let (wheels, packages) = match number == newest {
+                true => (&wheels[..], &TEST_PACKAGES[..]),
+                false => (&wheels[..1], &TEST_PACKAGES[..SMALL]),
+            };
+            scope.spawn(move || test_with(root, tools, wheels, version, python, packages))
         });
         let tested: Vec<_> = tested.collect();
         let ended = tested.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -164,19 +209,26 @@ pub fn test(root: &Path) -> Result<()> {
     })
 }
 
-/// Runs the tests of a wheel in a clean environment of a Python, with these packages beside.
-fn test_with(root: &Path, tools: &Path, wheel: &Path, version: &str, python: &Path, packages: &[&str]) -> Result<()> {
+/// Runs the tests of wheels in a clean environment of a Python, with these packages beside.
+fn test_with(
+    root: &Path,
+    tools: &Path,
+    wheels: &[&Path],
+    version: &str,
+    python: &Path,
+    packages: &[&str],
+) -> Result<()> {
     let environment = root.join(WHEELS).join(format!("python-{version}"));
     let here = environment.join("bin/python3");
     ui::step(&format!("environment of Python {version}"), || {
         cache::remove(&environment)?;
         Call::new(python, [Path::new("-m"), Path::new("venv"), Path::new("--without-pip"), &environment])
             .read("cannot make a virtual environment")?;
-        install(tools, &here, &[wheel])?;
-        Ok(((), "the wheel is installed".into()))
+        install(tools, &here, wheels)?;
+        Ok(((), "the wheels are installed".into()))
     })?;
-    let wheels = python::test_wheels(tools, &here, version, packages)?;
-    let named = [Path::new("--find-links"), &wheels].into_iter().chain(packages.iter().map(Path::new));
+    let found = python::test_wheels(tools, &here, version, packages)?;
+    let named = [Path::new("--find-links"), &found].into_iter().chain(packages.iter().map(Path::new));
     install(tools, &here, &named.collect::<Vec<_>>())?;
     // The tests build components with componentize-py, which lies beside the tools.
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -19,7 +19,11 @@ pub struct Project {
     license: String,
     classifiers: Vec<String>,
     /// What other programs load, by group and name.
+    #[serde(default)]
     entry_points: BTreeMap<String, BTreeMap<String, String>>,
+    /// The packages that an extra adds, by its name.
+    #[serde(default)]
+    optional_dependencies: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -39,18 +43,21 @@ pub fn read(package: &Path) -> Result<Project> {
     }
 }
 
-/// Writes the folder `NAME-VERSION.dist-info`.
-pub fn write(root: &Path, project: &Project, tag: &str, folder: &Path) -> Result<()> {
+/// Writes the folder `NAME-VERSION.dist-info` of the package at `package`, from the root, to `folder`.
+pub fn write(root: &Path, package: &str, project: &Project, tag: &str, folder: &Path) -> Result<()> {
     let info = folder.join(format!("{}-{}.dist-info", project.name.replace('-', "_"), project.version));
     let licences = info.join("licenses");
     fs::create_dir_all(&licences).map_err(|error| cannot("make", &licences, &error))?;
     let put = |path: &Path, text: String| fs::write(path, text).map_err(|error| cannot("write", path, &error));
-    put(&info.join("METADATA"), metadata(root, project)?)?;
+    put(&info.join("METADATA"), metadata(&root.join(package), project)?)?;
+    let pure = tag.ends_with("-any");
     put(
         &info.join("WHEEL"),
-        format!("Wheel-Version: 1.0\nGenerator: cargo xtask wheel\nRoot-Is-Purelib: false\nTag: {tag}\n"),
+        format!("Wheel-Version: 1.0\nGenerator: cargo xtask wheel\nRoot-Is-Purelib: {pure}\nTag: {tag}\n"),
     )?;
-    put(&info.join("entry_points.txt"), entry_points(project))?;
+    if !project.entry_points.is_empty() {
+        put(&info.join("entry_points.txt"), entry_points(project))?;
+    }
     let licence = root.join("LICENSE");
     fs::copy(&licence, licences.join("LICENSE")).map_err(|error| cannot("copy", &licence, &error))?;
     Ok(())
@@ -64,9 +71,9 @@ fn entry_points(project: &Project) -> String {
     project.entry_points.iter().map(group).collect()
 }
 
-fn metadata(root: &Path, project: &Project) -> Result<String> {
+fn metadata(package: &Path, project: &Project) -> Result<String> {
     let Project { name, version, description, requires_python, license, classifiers, .. } = project;
-    let readme = root.join("sdk/trainer-python/README.md");
+    let readme = package.join("README.md");
     let readme = fs::read_to_string(&readme).map_err(|error| cannot("read", &readme, &error))?;
     let mut text = format!(
         "Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nSummary: {description}\nLicense-Expression: {license}\nLicense-File: LICENSE\nRequires-Python: {requires_python}\n"
@@ -74,6 +81,12 @@ fn metadata(root: &Path, project: &Project) -> Result<String> {
     for classifier in classifiers {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "Classifier: {classifier}");
+    }
+    for (extra, packages) in &project.optional_dependencies {
+        let _ = writeln!(text, "Provides-Extra: {extra}");
+        for package in packages {
+            let _ = writeln!(text, "Requires-Dist: {package}; extra == \"{extra}\"");
+        }
     }
     Ok(format!("{text}Description-Content-Type: text/markdown\n\n{readme}"))
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_STANDARD = Path(__file__).parent / "plugins"
+# In the package gavel-rl-plugins.
+_LARGE = ("math-verify", "python", "reasoning-gym")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Reward:
         """The reward as the extension module reads it, with these grants if it has none of its own."""
         if callable(self.path):
             raise TypeError(explain_function(self.path))
-        path = _component(os.fspath(self.path))
+        path = component(os.fspath(self.path))
         for name in ("data_sources", "after"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"`{name}` of the reward {path} is a str, not a list of str")
@@ -65,22 +67,35 @@ class Reward:
         }
 
 
-def _component(path: str) -> str:
-    """The absolute path of a component, which stays right in a process with another folder."""
+def component(path: str, is_there: Callable[[str], bool] = os.path.exists) -> str:
+    """The absolute path of a component, which stays right in a process with another folder. A name of a standard one is
+    a path where ``is_there`` finds such a file or plugin's folder."""
     if path.endswith(".py"):
         raise ValueError(
             f"the reward {path} is source code, not a component\n"
             f"hint: build the component once: gavel_rl.build({path!r}) returns its path"
         )
-    if os.sep in path or path.endswith(".wasm") or os.path.exists(path):
+    if os.sep in path or path.endswith(".wasm") or is_there(path):
         return os.path.abspath(path)
-    standard = {plugin.stem: plugin for plugin in _STANDARD.glob("*.wasm")}
-    if path not in standard:
-        meant = difflib.get_close_matches(path, standard, n=1)
-        every = f"name a component (NAME.wasm), a plugin's folder, or one of: {', '.join(sorted(standard))}"
-        hint = f"did you mean `{meant[0]}`?" if meant else every
-        raise ValueError(f"there is no standard reward `{path}`, and no folder of this name\nhint: {hint}")
-    return str(standard[path])
+    standard = _standard()
+    if path in standard:
+        return str(standard[path])
+    if path in _LARGE:
+        raise ValueError(
+            f"`{path}` is in the package gavel-rl-plugins, which is not installed\n"
+            "hint: pip install gavel-rl-plugins"
+        )
+    meant = difflib.get_close_matches(path, [*standard, *_LARGE], n=1)
+    every = f"name a component (NAME.wasm), a plugin's folder, or one of: {', '.join(sorted(standard))}"
+    hint = f"did you mean `{meant[0]}`?" if meant else every
+    raise ValueError(f"there is no standard reward `{path}`, and no folder of this name\nhint: {hint}")
+
+
+def _standard() -> dict[str, Path]:
+    """The components that this package and gavel-rl-plugins bring, by name."""
+    large = importlib.util.find_spec("gavel_rl_plugins")
+    places = [str(Path(__file__).parent / "plugins"), *(large.submodule_search_locations or () if large else ())]
+    return {found.stem: found for place in places for found in Path(place).glob("*.wasm")}
 
 
 def explain_function(function: Callable[..., Any]) -> str:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from gavel_rl import _native
 from gavel_rl._native import Outcome, ScoredBatch
-from gavel_rl.reward import Reward
+from gavel_rl.reward import Reward, component
 
 
 @runtime_checkable
@@ -35,7 +35,8 @@ class Scorer:
         grants: What rewards without a ``grant`` of their own may reach; nothing by default.
         chat: Language models that rewards may be granted, by name, as in ``[chat.NAME]``.
         limiter: Limits that language models and grants name, as in ``[limiter.NAME]``.
-        exec: Programs that rewards may be granted, by name, as in ``[exec.NAME]``.
+        exec: Programs that rewards may be granted, by name, as in ``[exec.NAME]``. ``{"path": "python"}`` is the Python
+            of the package gavel-rl-plugins.
         workers: Threads that rewards run on; by default one for each core.
         seed: The seed of the random numbers that rewards see.
 
@@ -187,10 +188,17 @@ def scorer_table(
         "limits": dict(limits or {}),
         "chat": dict(chat or {}),
         "limiter": dict(limiter or {}),
-        "exec": dict(exec or {}),
+        "exec": {name: _program(table) for name, table in (exec or {}).items()},
         "workers": workers,
         "seed": seed,
     }
+
+
+def _program(table: Any) -> Any:
+    """A table of ``exec`` in which the program's path is absolute."""
+    if isinstance(table, Mapping) and isinstance(path := table.get("path"), (str, os.PathLike)):
+        return {**table, "path": component(os.fspath(path), os.path.isfile)}
+    return table
 
 
 class _LoopInbox:

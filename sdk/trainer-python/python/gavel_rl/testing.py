@@ -25,7 +25,7 @@ import pytest
 
 from gavel_rl import _native
 from gavel_rl._native import GavelError
-from gavel_rl.reward import _component
+from gavel_rl.reward import component
 
 
 class CaseFailed(AssertionError):
@@ -85,7 +85,7 @@ def golden_cases(
     """
     given = None if params is None else json.dumps(dict(params), allow_nan=False)
     file = None if cases is None else os.fspath(cases)
-    read = _native.GoldenCases(_component(os.fspath(plugin)), file, given, sys.prefix)
+    read = _native.GoldenCases(component(os.fspath(plugin)), file, given, sys.prefix)
     names = read.names()
     times = Counter(name for name, _ in names)
     return [
