@@ -1,6 +1,8 @@
 //! The contract in `wit/`, as Rust. It names the types behind the resources,
 //! which do not depend on these bindings; the files of `imports` use both.
 
+#![allow(missing_docs, reason = "generated from wit/")]
+
 pub mod v0_1;
 
 wasmtime::component::bindgen!({
@@ -21,6 +23,7 @@ wasmtime::component::bindgen!({
             export gavel:plugin/taskset@0.2.0;
             export gavel:plugin/tool@0.2.0;
             export gavel:plugin/agent@0.2.0;
+            export gavel:plugin/advantage@0.2.0;
         }
     ",
     world: "gavel:host/plugins",

@@ -98,7 +98,7 @@ pub enum LoadError {
     MixedContracts { plugin: String, first: String, second: String },
     /// It lacks an export that a plugin needs.
     #[error(
-        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger`, `taskset`, `tool` and `agent`; see wit/",
+        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger`, `taskset`, `tool`, `agent` and `advantage`; see wit/",
         if exported.is_empty() { "nothing".to_owned() } else { Shown(exported.join(", ")).to_string() }
     )]
     MissingExport {
@@ -129,6 +129,17 @@ pub enum LoadError {
         /// The interface that acts for the policy.
         actor: &'static str,
     },
+    /// It decides what is learned and acts for the policy.
+    #[error(
+        "plugin `{plugin}` exports both {decider} and {actor}: a component that decides what is learned must not act for the policy\nhint: split it into two components"
+    )]
+    DecidesAndActs {
+        plugin: String,
+        /// The interface that decides what is learned.
+        decider: &'static str,
+        /// The interface that acts for the policy.
+        actor: &'static str,
+    },
     /// It acts for the policy and imports the answer key.
     #[error(
         "plugin `{plugin}` exports {actor} and imports {}: what acts for the policy must not see the answer key\nhint: rebuild it without that import",
@@ -150,6 +161,11 @@ pub enum LoadError {
         "plugin `{plugin}` is not an agent: it does not export gavel:plugin/agent\nhint: name a component with an agent in agent.path; a tool belongs in a [[tool]] table"
     )]
     NotAnAgent { plugin: String },
+    /// A component where an advantage is needed.
+    #[error(
+        "plugin `{plugin}` does not turn rewards into advantages: it does not export gavel:plugin/advantage\nhint: name such a component in plugin.{plugin}.path; `gavel plugin new --kind advantage` makes one"
+    )]
+    NotAnAdvantage { plugin: String },
     /// It is not an agent, but imports what only agents have.
     #[error(
         "plugin `{plugin}` imports {}, which only agents have\nhint: rebuild it without that import, or export gavel:plugin/agent",

@@ -6,6 +6,7 @@
 //! fresh instance that reaches only its sample and its [`Grants`]. It always
 //! returns within its budgets, with a [`gavel_data::Evaluation`].
 
+pub mod advantage;
 mod agent;
 mod bindings;
 mod budget;

@@ -6,6 +6,7 @@ use crate::call::{
 };
 use crate::compile::NoSnapshot;
 use crate::error::LoadError;
+use crate::grant::Refusals;
 use crate::load::{PluginSpec, load};
 use crate::outside::OutsideWaits;
 use crate::sandbox::Sandbox;
@@ -34,6 +35,16 @@ impl Plugin {
         self.loaded.linked.instance_pre.component()
     }
 
+    /// Whether it exports this interface of the contract.
+    pub(crate) fn exports(&self, interface: &str) -> bool {
+        self.loaded.linked.has(interface)
+    }
+
+    /// An outcome without what its grants keep secret.
+    pub(crate) fn loggable(&self, outcome: Outcome, refusals: &Refusals) -> Outcome {
+        self.loaded.granted.loggable(outcome, refusals)
+    }
+
     /// Why there is no snapshot, so that each call runs `init`; `None` if there
     /// is one.
     pub fn no_snapshot(&self) -> Option<String> {
@@ -42,22 +53,22 @@ impl Plugin {
 
     /// Whether it scores samples one by one.
     pub fn is_reward(&self) -> bool {
-        self.loaded.linked.has("reward")
+        self.exports("reward")
     }
 
     /// Whether it judges whole groups.
     pub fn is_judger(&self) -> bool {
-        self.loaded.linked.has("judger")
+        self.exports("judger")
     }
 
     /// Whether it is a taskset.
     pub fn is_taskset(&self) -> bool {
-        self.loaded.linked.has("taskset")
+        self.exports("taskset")
     }
 
     /// Whether it is an agent.
     pub fn is_agent(&self) -> bool {
-        self.loaded.linked.has("agent")
+        self.exports("agent")
     }
 
     /// The component as a tool; `None` if it is not one.
@@ -65,7 +76,7 @@ impl Plugin {
     /// # Errors
     /// It does not list its functions, or describes one wrongly.
     pub async fn tool(&self) -> Result<Option<Tool>, LoadError> {
-        match self.loaded.linked.has("tool") {
+        match self.exports("tool") {
             true => Tool::of(self.loaded.clone()).await.map(Some),
             false => Ok(None),
         }
@@ -76,7 +87,7 @@ impl Plugin {
     /// # Errors
     /// Its memory limit is above what all episodes may have.
     pub fn agent(&self) -> Result<Option<Agent>, LoadError> {
-        match self.loaded.linked.has("agent") {
+        match self.exports("agent") {
             true => Agent::of(self.loaded.clone()).map(Some),
             false => Ok(None),
         }
@@ -147,7 +158,7 @@ impl Plugin {
         let counted = async move {
             let (answer, call) = self.ask(Len, 0, &OutsideWaits::default()).await;
             answer.map_err(|outcome| {
-                let outcome = self.loaded.granted.loggable(outcome, &call.details.refusals);
+                let outcome = self.loggable(outcome, &call.details.refusals);
                 self.no_row("its number of rows", &outcome, call.details.diagnosis)
             })
         };
@@ -165,13 +176,13 @@ impl Plugin {
         let called = async move {
             let (answer, call) = self.ask(Get { index, seed }, seed, &OutsideWaits::default()).await;
             let CallDetails { usage, diagnosis, refusals } = call.details;
-            let row = answer.and_then(|row| row).map_err(|outcome| self.loaded.granted.loggable(outcome, &refusals));
+            let row = answer.and_then(|row| row).map_err(|outcome| self.loggable(outcome, &refusals));
             RowCall { row, usage, diagnosis }
         };
         called.boxed()
     }
 
-    async fn ask<Q: Question>(
+    pub(crate) async fn ask<Q: Question>(
         &self,
         question: Q,
         seed: u64,
@@ -193,7 +204,7 @@ impl Plugin {
             input: call.input.clone(),
         };
         Evaluation {
-            outcome: loaded.granted.loggable(outcome, &call.details.refusals),
+            outcome: self.loggable(outcome, &call.details.refusals),
             usage: call.details.usage,
             provenance: Some(provenance),
             diagnosis: call.details.diagnosis.clone(),
@@ -213,8 +224,8 @@ impl Plugin {
 }
 
 /// A call that ended, without its answer.
-struct AskedCall {
-    details: CallDetails,
+pub(crate) struct AskedCall {
+    pub(crate) details: CallDetails,
     input: String,
     seed: u64,
 }

@@ -2,6 +2,7 @@
 //! then used in each instance. Components of every version of the contract have
 //! the same functions here.
 
+use crate::bindings::exports::gavel::plugin::advantage::{Estimates, Group};
 use crate::bindings::exports::gavel::plugin::agent::Answer;
 use crate::bindings::exports::gavel::plugin::lifecycle::Info;
 use crate::bindings::gavel::plugin::types::{Failure, ToolSpec, Verdict};
@@ -177,5 +178,20 @@ impl Exports {
         task: Resource<TaskRef>,
     ) -> Result<Answered<Answer, Failure>> {
         call!(self, guests => Ok(need(&guests.agent, "agent")?.call_run(store, task).await?.map(Answer::from)))
+    }
+
+    /// `advantage.estimate`, which 0.1 does not have.
+    pub(crate) async fn estimate(
+        &self,
+        store: &mut Store<State>,
+        step: u64,
+        groups: &[Group],
+        state: &[u8],
+    ) -> Result<Answered<Estimates, Failure>> {
+        let advantage = match self {
+            Self::V0_1(_) => &None,
+            Self::V0_2(guests) => &guests.advantage,
+        };
+        need(advantage, "advantage")?.call_estimate(store, step, groups, state).await
     }
 }

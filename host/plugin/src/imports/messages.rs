@@ -78,7 +78,7 @@ pub(super) fn lift_call(types::ToolCall { id, name, arguments }: types::ToolCall
     ToolCall { id, name, arguments }
 }
 
-pub(super) fn lower_finish_reason(reason: FinishReason) -> types::FinishReason {
+pub(crate) fn lower_finish_reason(reason: FinishReason) -> types::FinishReason {
     match reason {
         FinishReason::Stop => types::FinishReason::Stop,
         FinishReason::Length => types::FinishReason::Length,

@@ -15,6 +15,7 @@ mod state;
 mod stdio;
 mod v0_1;
 
+pub(crate) use messages::lower_finish_reason;
 pub use resources::{ConversationRef, MediaRef, ReferenceRef, SampleRef, TaskRef, TrajectoryRef};
 pub(crate) use state::{ChildIo, State, Traces, child_store, store};
 pub(crate) use stdio::LogFull;

@@ -15,6 +15,9 @@ const SCORERS: [&str; 3] = ["reward", "judger", "taskset"];
 /// Exports of components that act for the policy.
 const ACTORS: [&str; 2] = ["tool", "agent"];
 
+/// Exports of components that decide what is learned.
+const DECIDERS: [&str; 1] = ["advantage"];
+
 /// Imports of agents alone: nothing else has a conversation of its own.
 const OF_AGENTS: [&str; 3] = ["gavel:plugin/policy@", "gavel:plugin/tools@", "gavel:plugin/tasks@"];
 
@@ -84,8 +87,8 @@ pub(crate) fn check_program(program: &str, engine: &Engine, component: &Componen
     }
 }
 
-/// Refuses a component that exports nothing that this host uses, one that acts for the policy but imports the answer
-/// key, and one with an import that no grant covers.
+/// Refuses a component that exports nothing that this host uses, one that acts for the policy but sees the answer key
+/// or decides what is learned, and one with an import that no grant covers.
 pub(crate) fn check(
     plugin: &str,
     engine: &Engine,
@@ -105,8 +108,11 @@ pub(crate) fn check(
     if let (Some(scorer), Some(actor)) = (of(&SCORERS), of(&ACTORS)) {
         return Err(LoadError::BothFamilies { plugin: plugin.into(), scorer, actor });
     }
-    let actor = of(&ACTORS);
-    let needed = match of(&SCORERS).or(actor) {
+    let (actor, decider) = (of(&ACTORS), of(&DECIDERS));
+    if let (Some(decider), Some(actor)) = (decider, actor) {
+        return Err(LoadError::DecidesAndActs { plugin: plugin.into(), decider, actor });
+    }
+    let needed = match of(&SCORERS).or(actor).or(decider) {
         None => Some("reward"),
         Some(_) => ["lifecycle"].into_iter().find(|needed| !exported.iter().any(|name| name == needed)),
     };

@@ -4,6 +4,7 @@
 use crate::ground::Ground;
 use bytesize::ByteSize;
 use gavel_data::{Blame, Budget, Evaluation, Outcome, OutcomeKind, Sample};
+use gavel_plugin::advantage::{Batch, EstimateCall, FinishReason, Group, ScoredSample, Trajectory};
 use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -138,8 +139,13 @@ impl Attack {
         self.expect.load.is_none()
     }
 
-    /// Runs the attack on its sample; a judger on a group of two.
+    /// Runs the attack on its sample; a judger on a group of two, and an advantage on two such groups.
     pub async fn call(&self, plugin: &Plugin, seed: u64) -> Evaluation {
+        if plugin.is_advantage() {
+            let EstimateCall { estimates, usage, diagnosis } = plugin.estimate_call(batch().into(), seed).await;
+            let outcome = estimates.err().unwrap_or(Outcome::Abstained("it gave advantages".into()));
+            return Evaluation { usage, diagnosis, ..Evaluation::without_call(outcome) };
+        }
         match plugin.is_judger() {
             false => plugin.score(&self.sample, seed).await,
             true => {
@@ -202,6 +208,29 @@ impl Attack {
             reason.len()
         ))
     }
+}
+
+/// Two groups of two samples, each with two trajectories of three tokens.
+fn batch() -> Batch {
+    let trajectory = |index| Trajectory {
+        index,
+        finish_reason: FinishReason::Stop,
+        prompt_tokens: 2,
+        response_tokens: 3,
+        learned: Vec::new(),
+        credit: Vec::new(),
+        penalty: 0.0,
+        logprob: -1.0,
+        oldest_version: Some(0),
+        newest_version: Some(0),
+    };
+    let sample = |index| {
+        let trajectories = vec![trajectory(0), trajectory(1)];
+        ScoredSample { index, reward: f64::from(index), parts: Vec::new(), trajectories }
+    };
+    let samples = vec![sample(0), sample(1)];
+    let group = Group { task_id: "t".into(), data_source: None, speaker: String::new(), samples };
+    Batch { step: 1, groups: vec![group.clone(), group], state: Vec::new() }
 }
 
 /// The name of an error's variant, in kebab case.
