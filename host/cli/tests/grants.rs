@@ -108,7 +108,8 @@ fn inspect_says_how_each_import_stands_and_what_to_add() {
 
     let other = gavel(&folder, &["plugin", "inspect", &guest("probe"), "-c", "run.toml"]);
     assert!(
-        text(&other.stderr).contains("no [[reward]], no [[tool]] and no [agent] of run.toml has the component"),
+        text(&other.stderr)
+            .contains("no [[reward]], no [[tool]], no [agent] and no [plugin.NAME] of run.toml has the component"),
         "{}",
         text(&other.stderr)
     );

@@ -1,7 +1,6 @@
 //! Tables of `[train]` that belong to some algorithms only.
 
 use crate::error::ConfigError;
-use gavel_train::{Scale, TurnComparison};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -63,39 +62,5 @@ impl ReferenceTable {
             *path = found.map_err(|error| ConfigError::of("train.reference.path", error))?.into_owned();
         }
         Ok(())
-    }
-}
-
-/// `[train.advantage]`: settings of the algorithm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AdvantageTable {
-    /// What a difference of rewards is divided by; only for `grpo` and `grpo_passk`, the standard deviation of the group
-    /// by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Scale>,
-    /// How much of a later reward counts at a token before it, for `reinforce_plus_plus` and `gae`, or at a turn before
-    /// it, for `turns` by `return` or `state`; 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<f64>,
-    /// How much of a later temporal difference counts at a token before it; only for `gae`, 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lam: Option<f64>,
-    /// The reward from which a sample is imitated; only for `raft`, which by default imitates the best of each group.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<f64>,
-    /// Which turns are compared with each other, by their credit: `index`, `return` or `state`; only for `grpo`,
-    /// `dr_grpo` and `rloo`, which by default compare samples alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns: Option<TurnComparison>,
-    /// The weight of the comparison of turns beside the comparison of samples; only for `turns` by `index` or `state`,
-    /// 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn_weight: Option<f64>,
-}
-
-impl AdvantageTable {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }

@@ -1,5 +1,6 @@
 //! A run's configuration: TOML, read and checked. Unknown keys and values out of range are errors.
 
+mod advantage;
 mod agent;
 mod agents;
 mod algorithm;
@@ -14,6 +15,7 @@ mod load;
 mod loading_table;
 mod pairs;
 mod place;
+mod plugin;
 mod ranks;
 mod reward;
 mod reward_endpoint;
@@ -28,9 +30,10 @@ mod train;
 mod train_table;
 mod unknown_key;
 
+pub use advantage::{AdvantageSettings, AdvantageTable};
 pub use agent::{AgentKind, AgentTable, RewardTo, ToolTable, WeighBy};
 pub use agents::AgentTables;
-pub use algorithm::{AdvantageTable, ReferenceTable};
+pub use algorithm::ReferenceTable;
 pub use budget::BudgetTable;
 pub use critic::{CriticMuonTable, CriticOptimizerTable, CriticTable};
 pub use dataset::{Dataset, Taskset};
@@ -42,6 +45,7 @@ pub use load::load;
 pub use loading_table::LoadingTable;
 pub use pairs::{DpoTable, RewardModelTrainTable};
 pub use place::Place;
+pub use plugin::PluginTable;
 pub use ranks::{RanksTable, Share};
 pub use reward::{RewardTable, ServiceBatch};
 pub use reward_endpoint::RewardEndpointConfig;

@@ -6,6 +6,7 @@ use crate::budget::BudgetTable;
 use crate::checks::check_distinct;
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
+use crate::plugin::PluginTable;
 use crate::ranks::RanksTable;
 use crate::reward::RewardTable;
 use crate::reward_model::RewardModelTable;
@@ -13,7 +14,7 @@ use crate::schedule::ScheduleTable;
 use crate::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use crate::train_table::TrainTable;
 use gavel_endpoint::{LimiterTable, OnEndpointDown};
-use gavel_plugin::{Grants, LimitsTable};
+use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use gavel_policy::Dtype;
 use gavel_runs::is_within;
 use gavel_scoring::ExecTable;
@@ -46,6 +47,9 @@ pub struct Config<T> {
     /// The plugins that score them.
     #[serde(default)]
     pub reward: Vec<RewardTable>,
+    /// Components that take the place of built-in parts of the run, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plugin: BTreeMap<String, PluginTable>,
     /// The language models that plugins may be granted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub chat: BTreeMap<String, ChatEndpoint>,
@@ -88,7 +92,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-const MAY_DIFFER: [&str; 19] = [
+const MAY_DIFFER: [&str; 20] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -100,6 +104,7 @@ const MAY_DIFFER: [&str; 19] = [
     "rollout.max_batch",
     "rollout.cache_memory",
     "reward",
+    "plugin",
     "chat",
     "budget",
     "limiter",
@@ -237,6 +242,7 @@ impl<T: TrainTable> Config<T> {
         for reward in &self.reward {
             reward.validate()?;
         }
+        self.check_plugins()?;
         check_distinct("reward", self.reward.iter().map(|reward| reward.name.as_str()))?;
         check_distinct("tool", self.tool.iter().map(|tool| tool.name.as_str()))?;
         if let Some(name) = &self.data.accuracy
@@ -267,6 +273,34 @@ impl<T: TrainTable> Config<T> {
         self.checkpoint.validate()?;
         self.log.validate()?;
         self.resources.validate()
+    }
+
+    /// Refuses `[plugin]` tables that are not valid, names without one, and, where the command would use it, a table that
+    /// nothing names.
+    fn check_plugins(&self) -> Result<(), ConfigError> {
+        self.plugin.iter().try_for_each(|(name, table)| table.validate(name))?;
+        let named = self.train.advantage();
+        if let Some(name) = named.filter(|name| !self.plugin.contains_key(*name)) {
+            let what = format!(
+                "there is no [plugin.{name}]\nhint: add that table, with the path of a component that exports `advantage`"
+            );
+            return Err(ConfigError::of("train.advantage", what));
+        }
+        match self.plugin.keys().find(|name| T::DRAWS && named != Some(name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(ConfigError::invalid(
+                format!("plugin.{name}"),
+                format!(
+                    "nothing names [plugin.{name}]\nhint: set train.advantage = \"plugin:{name}\", or leave it out"
+                ),
+            )),
+        }
+    }
+
+    /// The plugin that turns rewards into advantages, if there is one.
+    pub fn advantage(&self) -> Option<PluginSpec> {
+        let name = self.train.advantage()?;
+        Some(self.plugin.get(name)?.plugin(name, &self.limits))
     }
 
     /// Refuses limiters with values out of range, and names of limiters that do not exist.
@@ -353,5 +387,35 @@ mod tests {
         let other = completed::<toml::Table>();
         assert_eq!(on_endpoint_down(&other), [None, Some(Stop), None, None, None, None]);
         assert_eq!(other.train.max_pause(), None);
+    }
+
+    #[test]
+    fn a_plugin_is_declared_and_named() {
+        let config = |advantage: &str, plugin: &str| -> Config<RlTable> {
+            let text = format!(
+                "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\nlimits.output = \"1MB\"\n\
+                 train = {{ steps = 1, prompts_per_step = 1, learning_rate = 1e-3{advantage} }}\n{plugin}"
+            );
+            toml::from_str(&text).unwrap()
+        };
+        let own = "[plugin.own]\npath = \"own.wasm\"\nparams = { scale = 2 }\nlimits = { cpu = \"7s\" }";
+        let named = ", advantage = \"plugin:own\"";
+        let declared = config(named, own);
+        declared.validate().unwrap();
+        let spec = declared.advantage().unwrap();
+        assert_eq!(
+            (spec.name.as_str(), spec.path.to_str(), spec.params["scale"].as_u64()),
+            ("own", Some("own.wasm"), Some(2))
+        );
+        assert_eq!((spec.limits.cpu.as_secs(), spec.limits.output, spec.grants), (7, 1_000_000, Grants::default()));
+        let error = |advantage: &str, plugin: &str| config(advantage, plugin).validate().unwrap_err().to_string();
+        assert!(error(named, "").starts_with("train.advantage: there is no [plugin.own]\nhint: add that table"));
+        assert!(error("", own).starts_with("nothing names [plugin.own]\nhint: set train.advantage = \"plugin:own\""));
+        let zero = own.replace("7s", "0s");
+        assert_eq!(error(named, &zero), "plugin.own.limits.cpu must be more than 0, not 0");
+        // Another command reads the same file.
+        let text =
+            format!("model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\ntrain = {{}}\n{own}");
+        toml::from_str::<Config<toml::Table>>(&text).unwrap().validate().unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! `[train]`: how a policy learns, for `gavel train` and for `gavel sft`.
 
-use crate::algorithm::{AdvantageTable, ReferenceTable};
+use crate::advantage::{AdvantageSettings, AdvantageTable};
+use crate::algorithm::ReferenceTable;
 use crate::checks::at_least_one;
 use crate::critic::CriticTable;
 use crate::error::ConfigError;
@@ -57,10 +58,10 @@ pub enum Turns {
 train_table! {
     /// `[train]` of `gavel train`
     pub struct RlTable by prompts_per_step {
-        /// How rewards become advantages; `grpo` by default.
-        #[serde(default)]
-        pub algorithm: Estimator,
-        /// Settings of the algorithm.
+        /// How rewards become advantages; `grpo` by default, and absent with a plugin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub algorithm: Option<Estimator>,
+        /// Settings of the algorithm, or a plugin in its place.
         #[serde(default, skip_serializing_if = "AdvantageTable::is_default")]
         pub advantage: AdvantageTable,
         /// The critic of `gae`; absent for other algorithms.
@@ -149,10 +150,20 @@ fn half() -> f64 {
 }
 
 impl RlTable {
+    /// The built-in algorithm; the default one with a plugin, which needs no more than it.
+    pub fn algorithm(&self) -> Estimator {
+        self.algorithm.unwrap_or_default()
+    }
+
     /// The advantage's settings.
     pub fn advantage_config(&self) -> AdvantageConfig {
-        let AdvantageTable { scale, gamma, lam, threshold, turns, turn_weight } = self.advantage;
-        AdvantageConfig { estimator: self.algorithm, scale, gamma, lam, threshold, turns, turn_weight }
+        let AdvantageSettings { scale, gamma, lam, threshold, turns, turn_weight } = self.advantage.settings();
+        AdvantageConfig { estimator: self.algorithm(), scale, gamma, lam, threshold, turns, turn_weight }
+    }
+
+    /// Whether a lone sample has no advantage. A plugin may give it one.
+    pub fn compares(&self) -> bool {
+        self.advantage.plugin().is_none() && self.advantage_config().compares()
     }
 
     /// The smallest number of scored samples with which a group is learned from.
@@ -162,7 +173,7 @@ impl RlTable {
 
     /// The smallest number of samples that can teach anything.
     fn least_samples(&self) -> usize {
-        if self.advantage_config().compares() { 2 } else { 1 }
+        if self.compares() { 2 } else { 1 }
     }
 
     /// Whether a penalty measures the distance from a reference.
@@ -238,6 +249,10 @@ impl TrainTable for RlTable {
     const LEARNS: bool = true;
     const DRAWS: bool = true;
 
+    fn advantage(&self) -> Option<&str> {
+        self.advantage.plugin()
+    }
+
     fn reference(&self) -> Option<&ReferenceTable> {
         self.reference.as_ref()
     }
@@ -273,11 +288,14 @@ impl TrainTable for RlTable {
             let off_policy = self.off_policy.unwrap_or(OffPolicyConfig::of_run(old));
             self.off_policy = Some(off_policy.complete());
         }
-        if self.algorithm.needs_critic() {
+        if self.advantage.plugin().is_none() {
+            self.algorithm.get_or_insert_default();
+        }
+        if self.algorithm().needs_critic() {
             let critic = self.critic.get_or_insert_default();
             critic.optimizer = critic.optimizer.beside(&self.optimizer).into();
         }
-        if self.algorithm == Estimator::Distillation {
+        if self.algorithm() == Estimator::Distillation {
             let whole = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
             self.kl_reward.get_or_insert(whole);
         }
@@ -303,8 +321,14 @@ impl TrainTable for RlTable {
             let must = format!("at least {}", self.least_samples());
             return Err(ConfigError::value("train.min_scored", &must, self.min_scored()));
         }
+        if self.algorithm.is_some() && self.advantage.plugin().is_some() {
+            return Err(ConfigError::of(
+                "train.algorithm",
+                "train.advantage names a plugin, which takes the place of an algorithm\nhint: leave one of them out",
+            ));
+        }
         match &self.critic {
-            Some(critic) if self.algorithm.needs_critic() => {
+            Some(critic) if self.algorithm().needs_critic() => {
                 critic.validate(self.steps(usize::MAX), &self.optimizer)?
             }
             Some(_) => {
@@ -331,7 +355,7 @@ impl TrainTable for RlTable {
                 ));
             }
         }
-        if self.algorithm == Estimator::Distillation {
+        if self.algorithm() == Estimator::Distillation {
             self.validate_distillation()?;
         }
         if let Some(kl) = &self.kl_reward {

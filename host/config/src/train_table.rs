@@ -36,6 +36,11 @@ pub trait TrainTable {
         None
     }
 
+    /// The name of the plugin that turns rewards into advantages, if there is one.
+    fn advantage(&self) -> Option<&str> {
+        None
+    }
+
     /// The critic, if there is one.
     fn critic(&self) -> Option<&CriticTable> {
         None

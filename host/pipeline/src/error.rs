@@ -4,6 +4,7 @@ use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_config::ConfigError;
 use gavel_data::RowError;
 use gavel_hub::HubError;
+use gavel_plugin::advantage::AdvantageError;
 use gavel_plugin::{LoadError, TapeError};
 use gavel_policy::{Device, PolicyError, device};
 use gavel_rollout::RolloutError;
@@ -41,7 +42,7 @@ pub enum PipelineError {
     /// The tools cannot be used.
     #[error(transparent)]
     Tools(#[from] ToolSetError),
-    /// The agent cannot be used.
+    /// The agent, or a plugin that decides, cannot be used.
     #[error(transparent)]
     Agent(#[from] LoadError),
     /// The tools of samples under way are gone.
@@ -90,6 +91,12 @@ pub enum PipelineError {
         trajectory: usize,
         why: Unplaced,
     },
+    /// The plugin that turns rewards into advantages failed.
+    #[error(
+        "step {step}: {source}\nhint: repair it, or raise plugin.{}.limits, and continue with --resume --allow-changed-plugins",
+        source.plugin
+    )]
+    Advantage { step: u64, source: AdvantageError },
     /// The optimiser cannot be set up or restored.
     #[error(transparent)]
     Optimizer(TrainError),

@@ -54,9 +54,28 @@ pub struct State {
     /// The values that the algorithm keeps from one step to the next, by name: running statistics, weights that adapt.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub learning: BTreeMap<String, f64>,
+    /// What the plugin that turns rewards into advantages keeps, in base64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "base64_text")]
+    pub advantage: Vec<u8>,
     /// The tokens and the money that plugins spent at language models, by plugin.
     #[serde(default)]
     pub spent: BTreeMap<String, Spent>,
+}
+
+/// Bytes as text.
+mod base64_text {
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        BASE64_STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
 }
 
 /// The tokens and the money that a plugin spent at language models.

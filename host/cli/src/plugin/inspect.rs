@@ -68,7 +68,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The keys of a `[[reward]]`, a `[[tool]]` or `[agent]` that matter here; a run checks the others.
+/// The keys of a `[[reward]]`, a `[[tool]]`, `[agent]` or `[plugin.NAME]` that matter here; a run checks the others.
 #[derive(Deserialize)]
 struct Configured {
     #[serde(default = "agent")]
@@ -86,7 +86,7 @@ fn agent() -> String {
     "agent".into()
 }
 
-/// The reward, tool or agent in `config` whose component is `path`, and the programs there.
+/// The reward, tool, agent or plugin in `config` whose component is `path`, and the programs there.
 fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String, ExecTable>)> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -108,6 +108,8 @@ fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String
         #[serde(default)]
         agent: Agents,
         #[serde(default)]
+        plugin: BTreeMap<String, Configured>,
+        #[serde(default)]
         exec: BTreeMap<String, ExecTable>,
     }
     let table = ConfigFile::read(config)?.table;
@@ -121,10 +123,11 @@ fn configured(config: &Path, path: &Path) -> Result<(Configured, BTreeMap<String
         Agents::One(agent) => vec![*agent],
         Agents::Several(agents) => agents,
     };
-    match run.reward.into_iter().chain(run.tool).chain(agents).find(is_wanted) {
+    let plugins = run.plugin.into_iter().map(|(name, plugin)| Configured { name, ..plugin });
+    match run.reward.into_iter().chain(run.tool).chain(agents).chain(plugins).find(is_wanted) {
         Some(reward) => Ok((reward, run.exec)),
         None => bail!(
-            "no [[reward]], no [[tool]] and no [agent] of {} has the component {}\nhint: paths in it are relative to the current folder",
+            "no [[reward]], no [[tool]], no [agent] and no [plugin.NAME] of {} has the component {}\nhint: paths in it are relative to the current folder",
             config.display(),
             path.display()
         ),

@@ -175,3 +175,14 @@ fn a_run_that_is_off_policy_has_a_default_that_is_written_out() {
     let written = toml::to_string(&completed("off_policy.rollout_rs = 'token'", 1)).unwrap();
     assert_eq!(toml::from_str::<RlTable>(&written).unwrap(), completed("off_policy.rollout_rs = 'token'", 1));
 }
+
+#[test]
+fn a_plugin_takes_the_place_of_an_algorithm() {
+    let table = completed("advantage = 'plugin:own'", 0);
+    assert_eq!((table.advantage(), table.algorithm, table.min_scored()), (Some("own"), None, 1));
+    assert_eq!(completed("", 0).algorithm, Some(Estimator::Grpo));
+    let mut both = rl_table("algorithm = 'rloo'\nadvantage = 'plugin:own'");
+    both.complete(0);
+    let error = both.validate().unwrap_err().to_string();
+    assert!(error.starts_with("train.algorithm: train.advantage names a plugin"), "{error}");
+}

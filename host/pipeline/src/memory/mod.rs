@@ -37,7 +37,7 @@ pub(crate) fn predict_train(
     let placed: BTreeSet<usize> = config.reward_model.values().flat_map(|model| model.ranks.iter().copied()).collect();
     let prompts = table.prompts_per_step.div_ceil(ranks.ranks.saturating_sub(placed.len()).max(1));
     let prompts = config.ranks.groups_at_once.unwrap_or(prompts).max(prompts) as u64;
-    let drawn = prompts * (group + u64::from(table.algorithm.needs_greedy()));
+    let drawn = prompts * (group + u64::from(table.algorithm().needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt, ranks)?;
     plan.has_reference = table.needs_reference();
     plan.idle_penalty = table.idle_penalty();

@@ -35,7 +35,7 @@ pub(crate) fn check_configuration(ranks: &Ranks, config: &str) -> Result<()> {
 pub(crate) fn check_plugins(ranks: &Ranks, plugins: &PluginSet) -> Result<()> {
     let mut terms: Vec<(String, String)> =
         plugins.plugins.iter().map(|plugin| (format!("plugin {}", plugin.name), hash(plugin))).collect();
-    terms.push(("agent and tools".to_owned(), hash(&plugins.actors)));
+    terms.push(("agents, tools and plugins".to_owned(), hash(&plugins.actors)));
     terms.push(("programs".to_owned(), hash(&plugins.programs)));
     agree(ranks, &terms)
 }

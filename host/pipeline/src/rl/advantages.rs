@@ -4,7 +4,7 @@ use crate::rl::credit::{ComparedTrajectories, CreditRule};
 use crate::rl::learning_state::LearningState;
 use crate::rl::turns::TurnStates;
 use crate::run::{Measures, experience, loss_mask};
-use gavel_config::{RlTable, WeighBy};
+use gavel_config::{RlTable, TrainTable, WeighBy};
 use gavel_data::{Group, Member, Trajectory};
 use gavel_scoring::recording::Grouping;
 use gavel_train::{Advantage, Experience, RewardStatistics, SampleId, ScoredGroup, ScoredSample, ScoredTrajectory};
@@ -20,7 +20,7 @@ fn scored(
     let grouping = table.grouping();
     let reward = |member: &Member| rule.reward(member, compared, reward(member, &grouping)?);
     // An algorithm that does not learn from rewards also learns from samples without one.
-    let reward = |member: &Member| reward(member).or((!table.algorithm.needs_rewards()).then_some(0.0));
+    let reward = |member: &Member| reward(member).or((!table.algorithm().needs_rewards()).then_some(0.0));
     let rewarded = group.members.iter().enumerate().filter_map(|(index, member)| Some((index, reward(member)?)));
     let (indices, rewards): (Vec<usize>, Vec<f64>) = rewarded.unzip();
     (rewards.len() >= table.min_scored()).then_some((indices, rewards))
@@ -39,7 +39,7 @@ fn unmeasured(
         let member = &group.members[*index];
         let of_trajectory = |(number, trajectory): (usize, &Trajectory)| {
             let loss_mask = trajectory.tokens().map(|tokens| loss_mask(trajectory, tokens, table)).unwrap_or_default();
-            let turns = table.advantage.turns.map(|_| states.turns(member, number, rule)).unwrap_or_default();
+            let turns = table.advantage_config().turns.map(|_| states.turns(member, number, rule)).unwrap_or_default();
             ScoredTrajectory { loss_mask, turns, ..ScoredTrajectory::default() }
         };
         let trajectories = rule.trajectories(&member.sample, compared).into_iter().map(of_trajectory).collect();
@@ -81,7 +81,7 @@ impl DropReason {
         if scored.peek().is_none() {
             return Some(Self::TooFewScored);
         }
-        if table.advantage.turns.is_some() {
+        if table.advantage_config().turns.is_some() {
             let compared = compared_trajectories.iter();
             let groups: Vec<ScoredGroup> =
                 compared.filter_map(|compared| Some(unmeasured(group, table, rule, compared)?.1)).collect();
@@ -89,8 +89,8 @@ impl DropReason {
             return advantages.iter().flatten().all(Advantage::is_zero).then_some(Self::EqualRewards);
         }
         // A sample alone has nothing that its reward could differ from.
-        let is_compared = |rewards: &[f64]| rewards.len() > 1 || table.advantage_config().compares();
-        let is_uniform = table.algorithm.needs_rewards()
+        let is_compared = |rewards: &[f64]| rewards.len() > 1 || table.compares();
+        let is_uniform = table.algorithm().needs_rewards()
             && scored.all(|(_, rewards)| is_compared(&rewards) && ScoredGroup::of_rewards(rewards).is_uniform());
         (is_uniform && !rule.has_credit(group)).then_some(Self::EqualRewards)
     }
@@ -108,8 +108,8 @@ pub(crate) struct AdvantageRule<'a> {
 }
 
 impl AdvantageRule<'_> {
-    /// Gives each group its advantages, and returns the experiences of each; a group with too few rewards has none.
-    pub(crate) fn apply(self, groups: &mut [&mut Group]) -> Vec<Vec<Experience>> {
+    /// The groups as an estimator compares them. A group with too few rewards is left out.
+    pub(crate) fn compare(&mut self, groups: &[&mut Group]) -> ComparedGroups {
         let (mut kept, mut scored_groups) = (Vec::new(), Vec::new());
         for (number, group) in groups.iter().enumerate() {
             for compared in self.credit.compared_trajectories(group) {
@@ -117,22 +117,34 @@ impl AdvantageRule<'_> {
                     continue;
                 };
                 let greedy_reward = self.greedy_reward(number, &compared);
-                if self.table.algorithm.needs_greedy() && greedy_reward.is_none() {
+                if self.table.algorithm().needs_greedy() && greedy_reward.is_none() {
                     continue;
                 }
-                let places: Vec<(usize, usize)> = indices.into_iter().map(|index| (number, index)).collect();
-                for (place, sample) in places.iter().zip(&mut scored.samples) {
-                    self.add_measures(sample, &group.members[place.1], *place, &compared);
+                for (index, sample) in indices.iter().zip(&mut scored.samples) {
+                    self.add_measures(sample, &group.members[*index], (number, *index), &compared);
                 }
                 scored_groups.push(ScoredGroup { greedy_reward, ..scored });
-                kept.push(Kept { compared, weigh_by: self.credit.weigh_by(group), places });
+                kept.push(Kept { group: number, compared, weigh_by: self.credit.weigh_by(group), indices });
             }
         }
         self.learning.rewards.add(&scored_groups);
-        let running: RewardStatistics = self.learning.rewards;
-        let estimated = self.table.advantage_config().estimate(&scored_groups, &running);
+        ComparedGroups { kept, scored: scored_groups }
+    }
+
+    /// The advantages that the built-in algorithm gives.
+    pub(crate) fn estimate(&self, compared: &ComparedGroups) -> Vec<Vec<Advantage>> {
+        self.table.advantage_config().estimate(&compared.scored, &self.learning.rewards)
+    }
+
+    /// Gives each group its advantages, as an algorithm `estimated` them, and returns the experiences of each.
+    pub(crate) fn experiences(
+        &self,
+        groups: &mut [&mut Group],
+        ComparedGroups { kept, scored }: &ComparedGroups,
+        estimated: Vec<Vec<Advantage>>,
+    ) -> Vec<Vec<Experience>> {
         let mut experiences = vec![Vec::new(); groups.len()];
-        for sample in estimated_samples(&kept, &scored_groups, estimated) {
+        for sample in estimated_samples(kept, scored, estimated) {
             let (group, index) = sample.place;
             let member = &mut groups[group].members[index];
             experiences[group].extend(self.learned(member, &sample));
@@ -144,6 +156,12 @@ impl AdvantageRule<'_> {
             }
         }
         experiences
+    }
+
+    /// Whether credit is not added to an advantage: a comparison of turns has it, and a plugin that decides on each token.
+    fn includes_credit(&self, advantage: &Advantage) -> bool {
+        let is_of_tokens = matches!(advantage, Advantage::Tokens(_));
+        self.table.advantage_config().turns.is_some() || (self.table.advantage().is_some() && is_of_tokens)
     }
 
     /// The reward of the greedy response to a group's task.
@@ -173,7 +191,7 @@ impl AdvantageRule<'_> {
     /// What is subtracted from the reward at each token of a trajectory: the penalties `of_distance`, and with a critic,
     /// which learns what follows from a token, its credit.
     fn penalties(&self, member: &Member, trajectory: usize, of_distance: Vec<f64>) -> Vec<f64> {
-        if !self.table.algorithm.needs_critic() {
+        if !self.table.algorithm().needs_critic() {
             return of_distance;
         }
         let Some(mut credit) = self.credit.of_tokens(member, trajectory) else { return of_distance };
@@ -186,10 +204,10 @@ impl AdvantageRule<'_> {
     /// The compared trajectories of a sample, as an update learns from them.
     fn learned(&self, member: &Member, estimated: &EstimatedSample<'_>) -> Vec<Experience> {
         let EstimatedSample { place: at, compared, weigh_by, scored, advantage } = estimated;
-        let has_critic = self.table.algorithm.needs_critic();
+        let has_critic = self.table.algorithm().needs_critic();
         let experience = |(place, (number, trajectory)): (usize, (usize, &Trajectory))| {
             let bare = experience(trajectory, self.table)?;
-            if self.table.algorithm.leaves_out() && advantage.mean(&scored.trajectories) == 0.0 {
+            if self.table.algorithm().leaves_out() && advantage.mean(&scored.trajectories) == 0.0 {
                 return None;
             }
             let mut advantages = advantage.of_trajectory(place, bare.response.len());
@@ -200,10 +218,9 @@ impl AdvantageRule<'_> {
                 let returns = narrow(&self.table.advantage_config().returns(trajectory, scored.reward));
                 return Some(Experience { sample, advantages, values: narrow(&trajectory.values), returns, ..bare });
             }
-            // A comparison of turns has the credit in it.
-            let credit = match self.table.advantage.turns {
-                Some(_) => None,
-                None => self.credit.of_tokens(member, number),
+            let credit = match self.includes_credit(advantage) {
+                true => None,
+                false => self.credit.of_tokens(member, number),
             };
             for (advantage, credit) in advantages.iter_mut().zip(credit.unwrap_or_default()) {
                 *advantage += credit as f32;
@@ -214,12 +231,21 @@ impl AdvantageRule<'_> {
     }
 }
 
+/// The groups of a batch as an estimator compares them.
+pub(crate) struct ComparedGroups {
+    pub(crate) kept: Vec<Kept>,
+    /// The same, with the numbers of the samples.
+    pub(crate) scored: Vec<ScoredGroup>,
+}
+
 /// Trajectories that an estimator compares, of samples that have a reward.
-struct Kept {
-    compared: ComparedTrajectories,
+pub(crate) struct Kept {
+    /// The number of their group.
+    pub(crate) group: usize,
+    pub(crate) compared: ComparedTrajectories,
     weigh_by: WeighBy,
-    /// Of each sample, the number of its group and its own.
-    places: Vec<(usize, usize)>,
+    /// The numbers of the samples.
+    pub(crate) indices: Vec<usize>,
 }
 
 /// A sample that an estimator compared with others.
@@ -238,10 +264,11 @@ fn estimated_samples<'a>(
     scored: &'a [ScoredGroup],
     advantages: Vec<Vec<Advantage>>,
 ) -> impl Iterator<Item = EstimatedSample<'a>> {
-    kept.iter().zip(scored).zip(advantages).flat_map(|((Kept { compared, weigh_by, places }, scored), advantages)| {
-        let samples = places.iter().zip(&scored.samples).zip(advantages);
-        samples.map(|((place, scored), advantage)| EstimatedSample {
-            place: *place,
+    kept.iter().zip(scored).zip(advantages).flat_map(|((kept, scored), advantages)| {
+        let Kept { group, compared, weigh_by, indices } = kept;
+        let samples = indices.iter().zip(&scored.samples).zip(advantages);
+        samples.map(|((index, scored), advantage)| EstimatedSample {
+            place: (*group, *index),
             compared,
             weigh_by: *weigh_by,
             scored,
@@ -265,8 +292,18 @@ pub(crate) fn advantages_of(
     table: &RlTable,
     credit: &CreditRule<'_>,
 ) -> Vec<Vec<Experience>> {
-    let learning = &mut LearningState::new(table, &std::collections::BTreeMap::new());
+    let learning = &mut LearningState::new(table, &std::collections::BTreeMap::new(), &[]);
     AdvantageRule { table, credit, learning, measures: Measures::new(), greedy: Vec::new() }.apply(groups)
+}
+
+#[cfg(test)]
+impl AdvantageRule<'_> {
+    /// The experiences that the built-in algorithm gives.
+    fn apply(mut self, groups: &mut [&mut Group]) -> Vec<Vec<Experience>> {
+        let compared = self.compare(groups);
+        let estimated = self.estimate(&compared);
+        self.experiences(groups, &compared, estimated)
+    }
 }
 
 #[cfg(test)]
@@ -278,7 +315,7 @@ mod tests {
 
     /// The experiences of a group whose greedy response has this reward.
     fn apply(group: &mut Group, table: &RlTable, greedy: Option<f64>) -> Vec<Experience> {
-        let mut learning = LearningState::new(table, &BTreeMap::new());
+        let mut learning = LearningState::new(table, &BTreeMap::new(), &[]);
         let greedy =
             greedy.map(|reward| crate::testing::group(&[(OutcomeKind::Scored, Some(reward))]).members.remove(0));
         let credit = CreditRule::plain();
@@ -371,7 +408,7 @@ mod tests {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0)), (OutcomeKind::Scored, Some(0.0))]);
         let table = rl_table("algorithm = 'dr_grpo'\nkl_reward.coefficient = 0.5");
         let kl = crate::run::token_measures::TokenMeasures { kl: vec![0.25, 0.75], ..Default::default() };
-        let mut learning = LearningState::new(&table, &BTreeMap::new());
+        let mut learning = LearningState::new(&table, &BTreeMap::new(), &[]);
         let credit = CreditRule::plain();
         let rule = AdvantageRule {
             table: &table,
@@ -388,7 +425,7 @@ mod tests {
     fn with_a_critic_credit_is_a_reward_of_its_tokens() {
         let mut group = group(&[(OutcomeKind::Scored, Some(1.0))]);
         let table = rl_table("algorithm = 'gae'\nkl_reward.coefficient = 0.5");
-        let mut learning = LearningState::new(&table, &BTreeMap::new());
+        let mut learning = LearningState::new(&table, &BTreeMap::new(), &[]);
         let credit = CreditRule::plain();
         let measured = crate::run::token_measures::TokenMeasures {
             kl: vec![0.25, 0.75],

@@ -4,7 +4,7 @@ use crate::error::{PipelineError, Result};
 use crate::metrics::sample_name;
 use crate::rl::placed_credit::place;
 use gavel_config::{AgentTables, Config, RewardTo, WeighBy};
-use gavel_data::{Credit, Group, Member, NotCalled, Outcome, Sample, Score, Trajectory};
+use gavel_data::{Credit, Group, Member, Metric, NotCalled, Outcome, Sample, Score, Trajectory};
 use gavel_text::TextModel;
 use gavel_train::RewardPart;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,16 @@ pub(crate) enum ComparedTrajectories {
     Last,
     /// The trajectories of a speaker.
     Speaker(String),
+}
+
+/// What a reward of the run gave a sample.
+pub(crate) struct RewardOfSample<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) weight: f64,
+    pub(crate) score: Option<f64>,
+    /// What it counts with in the sample's reward.
+    pub(crate) counted: f64,
+    pub(crate) metrics: &'a [Metric],
 }
 
 impl<'a> CreditRule<'a> {
@@ -74,21 +84,41 @@ impl<'a> CreditRule<'a> {
     }
 
     /// The parts whose weighted sum is the reward of a sample among compared trajectories, in the order of their names.
-    /// Parts without a score share the remainder. The reward of a speaker is not divided.
+    /// The reward of a speaker is not divided.
     pub(crate) fn parts(&self, member: &Member, compared: &ComparedTrajectories, reward: f64) -> Vec<RewardPart> {
         if let ComparedTrajectories::Speaker(_) = compared {
             return vec![RewardPart { weight: 1.0, score: reward }];
         }
+        let weighted = self.rewards(member, reward).into_iter().filter(|part| part.weight != 0.0);
+        weighted.map(|part| RewardPart { weight: part.weight, score: part.counted }).collect()
+    }
+
+    /// What each reward of the run gave a sample whose own reward is `reward`, in the order of their names. Rewards with a
+    /// weight and without a score share the remainder of `reward`.
+    pub(crate) fn rewards<'m>(&'m self, member: &'m Member, reward: f64) -> Vec<RewardOfSample<'m>> {
         let weighted = || self.weights.iter().filter(|(_, weight)| **weight != 0.0);
-        let score = |name: &str| match member.outcome.not_called.get(name) {
+        let counted = |name: &str| match member.outcome.not_called.get(name) {
             Some(NotCalled::Gate | NotCalled::DataSource) => Some(0.0),
             _ => member.outcome.plugins.get(name)?.outcome.score(),
         };
-        let known: f64 = weighted().filter_map(|(name, weight)| Some(weight * score(name)?)).sum();
-        let missing: f64 = weighted().filter(|(name, _)| score(name).is_none()).map(|(_, weight)| *weight).sum();
+        let known: f64 = weighted().filter_map(|(name, weight)| Some(weight * counted(name)?)).sum();
+        let missing: f64 = weighted().filter(|(name, _)| counted(name).is_none()).map(|(_, weight)| *weight).sum();
         let rest = if missing == 0.0 { 0.0 } else { (reward - known) / missing };
-        let part = |(name, weight): (&&str, &f64)| RewardPart { weight: *weight, score: score(name).unwrap_or(rest) };
-        weighted().map(part).collect()
+        let of_reward = |(name, weight): (&&'m str, &f64)| {
+            let score = match member.outcome.plugins.get(*name).map(|evaluation| &evaluation.outcome) {
+                Some(Outcome::Scored(score)) => Some(score),
+                _ => None,
+            };
+            let unknown = if *weight == 0.0 { 0.0 } else { rest };
+            RewardOfSample {
+                name,
+                weight: *weight,
+                score: score.map(|score| score.value),
+                counted: counted(name).unwrap_or(unknown),
+                metrics: score.map(|score| &score.metrics[..]).unwrap_or_default(),
+            }
+        };
+        self.weights.iter().map(of_reward).collect()
     }
 
     /// The compared trajectories of a sample, with their numbers.
@@ -181,7 +211,7 @@ mod tests {
     use crate::rl::advantages::{DropReason, advantages_of};
     use crate::testing::{group, rl_table};
     use gavel_config::AgentTable;
-    use gavel_data::{Evaluation, Message, Metric, Opening, OutcomeKind, Role, Tokens};
+    use gavel_data::{Evaluation, Message, Opening, OutcomeKind, Role, Tokens};
 
     /// A trajectory of these turns of a policy that has bytes as tokens, with a token of somebody else after each.
     fn trajectory(speaker: &str, turns: &[(&str, Message)]) -> Trajectory {

@@ -16,6 +16,8 @@ const KL_IN_REWARD: &str = "kl_reward/coefficient";
 pub(crate) struct LearningState {
     /// The rewards of the run so far.
     pub(crate) rewards: RewardStatistics,
+    /// What the plugin that turns rewards into advantages keeps; empty before its first call.
+    pub(crate) advantage: Vec<u8>,
     /// The penalty in the reward, with its weight as it is now.
     pub(crate) kl_in_reward: Option<KlConfig>,
     /// The penalty in the loss, with its weight as it is now.
@@ -23,8 +25,9 @@ pub(crate) struct LearningState {
 }
 
 impl LearningState {
-    /// The state at the start of a run, or the state in a checkpoint with the numbers `kept`.
-    pub(crate) fn new(table: &RlTable, kept: &BTreeMap<String, f64>) -> Self {
+    /// The state at the start of a run, or the state in a checkpoint with the numbers `kept` and what a plugin keeps,
+    /// `advantage`.
+    pub(crate) fn new(table: &RlTable, kept: &BTreeMap<String, f64>, advantage: &[u8]) -> Self {
         let number = |name: &str| kept.get(name).copied();
         let with_weight = |config: Option<KlConfig>, name: &str| {
             config.map(|config| KlConfig { coefficient: number(name).unwrap_or(config.coefficient), ..config })
@@ -36,6 +39,7 @@ impl LearningState {
                 mean: of_rewards(MEAN),
                 squares: of_rewards(SQUARES),
             },
+            advantage: advantage.to_vec(),
             kl_in_reward: with_weight(table.kl_reward, KL_IN_REWARD),
             kl_in_loss: with_weight(table.loss.kl, KL_IN_LOSS),
         }
@@ -80,11 +84,11 @@ mod tests {
     fn a_checkpoint_restores_it() {
         let adaptive = "kl_reward = { coefficient = 0.5, target = 0.1, horizon = 100.0 }\nloss.kl = {}";
         let table = rl_table(adaptive);
-        let mut state = LearningState::new(&table, &BTreeMap::new());
+        let mut state = LearningState::new(&table, &BTreeMap::new(), &[1, 0]);
         state.rewards = RewardStatistics { count: 3.0, mean: 0.1, squares: 0.7 };
         state.end_step(&[], Some(1.0), 50);
         assert_eq!(state.kl_in_reward.map(|kl| kl.coefficient), Some(0.55));
         assert_eq!(state.loss(table.loss), table.loss);
-        assert_eq!(LearningState::new(&table, &state.kept()), state);
+        assert_eq!(LearningState::new(&table, &state.kept(), &[1, 0]), state);
     }
 }

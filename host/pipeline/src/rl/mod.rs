@@ -9,6 +9,7 @@ mod ledger;
 mod measured_rules;
 mod pace;
 mod placed_credit;
+mod plugin_advantages;
 mod step;
 mod teacher;
 mod train;

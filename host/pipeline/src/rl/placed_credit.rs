@@ -57,7 +57,7 @@ pub(crate) fn replies<'t>(
 }
 
 /// The turns of the policy in a response: the tokens from one that it did not write to the next.
-fn turns(loss_mask: &[bool]) -> Vec<Range<usize>> {
+pub(crate) fn turns(loss_mask: &[bool]) -> Vec<Range<usize>> {
     let (mut turns, mut start) = (Vec::new(), None);
     for (at, written) in loss_mask.iter().chain([&false]).enumerate() {
         match (start, written) {

@@ -12,6 +12,7 @@ use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
 use crate::rl::measured_rules::MeasuredRules;
 use crate::rl::pace::Pace;
+use crate::rl::plugin_advantages;
 use crate::rl::teacher::Teacher;
 use crate::rl::turns::check_turns;
 use crate::rl::unlearned::StepLearning;
@@ -21,6 +22,8 @@ use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
 use crate::samples::DrawnGroup;
 use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
+use gavel_plugin::Plugin;
+use gavel_plugin::advantage::Batch;
 use gavel_runs::Metrics;
 use gavel_train::{Experience, Staleness, UpdateStats, explained_variance, passes};
 use std::sync::Arc;
@@ -37,6 +40,8 @@ pub(crate) struct RlRun<'a> {
     pub(crate) measured_rules: MeasuredRules,
     pub(crate) ledger: Ledger,
     pub(crate) learning: LearningState,
+    /// The plugin that turns rewards into advantages, if no built-in algorithm does.
+    pub(crate) advantage: Option<Arc<Plugin>>,
     /// The reference, if a server has it.
     pub(crate) teacher: Option<Teacher>,
     /// The groups of the step under way, once it has taken all of them.
@@ -93,6 +98,8 @@ struct Seconds {
     wait: f64,
     /// In the forward pass under the policy before the step's updates.
     old_log_prob: f64,
+    /// In calls of the plugin that turns rewards into advantages.
+    advantage: f64,
     update: f64,
     update_critic: f64,
 }
@@ -289,7 +296,7 @@ impl RlRun<'_> {
     async fn update(&mut self, step: &mut Step, count: usize) -> Result<()> {
         self.charge_pause();
         let measures = self.measure(step, count).await?;
-        let mini_batches = self.mini_batches(step, count, measures)?;
+        let mini_batches = self.mini_batches(step, count, measures).await?;
         self.learn(step, count, mini_batches).await?;
         self.groups.policy_waits().resume();
         step.trained += count;
@@ -307,18 +314,38 @@ impl RlRun<'_> {
     }
 
     /// Gives the next `count` groups their advantages. Returns their mini-batches, of which each rank has its own rows.
-    fn mini_batches(&mut self, step: &mut Step, count: usize, measures: Measures) -> Result<Vec<Vec<Experience>>> {
+    async fn mini_batches(
+        &mut self,
+        step: &mut Step,
+        count: usize,
+        measures: Measures,
+    ) -> Result<Vec<Vec<Experience>>> {
         let (table, config, text) = (&self.run.config.train, self.run.config, self.run.rollout.engine.text());
         let next = &mut step.taken[step.trained..step.trained + count];
         let credit = CreditRule::new(config, text);
-        next.iter().try_for_each(|drawn| match table.advantage.turns {
+        next.iter().try_for_each(|drawn| match table.advantage_config().turns {
             Some(_) => check_turns(step.number, &drawn.group),
             None => credit.check(step.number, &drawn.group),
         })?;
         let greedy = next.iter().map(|drawn| drawn.greedy.clone()).collect();
         let mut groups: Vec<&mut Group> = next.iter_mut().map(|drawn| &mut drawn.group).collect();
-        let rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
-        let mut experiences = rule.apply(&mut groups);
+        let mut rule = AdvantageRule { table, credit: &credit, learning: &mut self.learning, measures, greedy };
+        let compared = rule.compare(&groups);
+        let estimated = match &self.advantage {
+            Some(plugin) if !compared.scored.is_empty() => {
+                let start = Instant::now();
+                let of_groups = plugin_advantages::groups(&groups, &compared, &credit);
+                let state = rule.learning.advantage.clone();
+                let batch = Batch { step: step.number, groups: of_groups, state };
+                let asked = plugin_advantages::estimate(plugin, batch, &compared.scored, &self.run.ranks, config.seed);
+                let (estimated, state) = self.groups.meanwhile(asked).await?;
+                rule.learning.advantage = state;
+                step.seconds.advantage += start.elapsed().as_secs_f64();
+                estimated
+            }
+            _ => rule.estimate(&compared),
+        };
+        let mut experiences = rule.experiences(&mut groups, &compared, estimated);
         let has_advantage = |experiences: &[Vec<Experience>]| {
             let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
             of_tokens.any(|advantage| *advantage != 0.0)

@@ -55,7 +55,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         seed: config.seed,
         prompts_per_step: table.prompts_per_step,
         group_size: config.rollout.group_size,
-        has_greedy: table.algorithm.needs_greedy(),
+        has_greedy: table.algorithm().needs_greedy(),
     };
     let share =
         GroupShare::new(ranks.clone(), &config.ranks, pace.room(0, 0), config.rollout.max_batch / numbering.samples());
@@ -66,6 +66,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         needs_reference: table.needs_reference(),
         cache,
     };
+    let advantage = setup.advantage.clone();
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let Drawable { rows, shares } = prompts;
     let slices = Slices::new(rows.iter().map(|prompt| &*prompt.task), &config.agent);
@@ -80,7 +81,8 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         run.publish(run.recorder.state().step).await?;
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
-        let learning = LearningState::new(table, &run.recorder.state().learning);
+        let state = run.recorder.state();
+        let learning = LearningState::new(table, &state.learning, &state.advantage);
         let ledger = Ledger::new();
         let measured_rules = MeasuredRules::new(&config.reward);
         let of_step = None;
@@ -94,6 +96,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
             measured_rules,
             ledger,
             learning,
+            advantage,
             teacher,
             of_step,
             slices,
@@ -213,6 +216,8 @@ impl RlRun<'_> {
     }
 }
 
+#[cfg(test)]
+mod plugin_tests;
 #[cfg(test)]
 mod stopped_tests;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::error::{PipelineError, Result};
 use crate::metrics::{members, outcomes, sample_name};
 use crate::rl::advantages::DropReason;
 use crate::rl::credit::CreditRule;
-use gavel_config::{Config, RlTable};
+use gavel_config::{Config, RlTable, TrainTable};
 use gavel_data::{Group, Member, OutcomeKind, ShownLines};
 
 /// What a step learned from its rewards.
@@ -75,6 +75,9 @@ impl UnlearnedSteps {
 /// Why all advantages of a step were 0, with the rewards whose score is always the same:
 /// `the rewards of each group are equal (letter: always 0)`.
 pub(crate) fn why_no_advantage(groups: &[&Group], config: &Config<RlTable>) -> String {
+    if let Some(plugin) = config.train.advantage() {
+        return format!("the advantage plugin `{plugin}` gave 0 for every token");
+    }
     let weighted = config.reward.iter().filter(|reward| reward.weight != 0.0);
     let constant = weighted.filter_map(|reward| {
         let score = |member: &Member| member.outcome.plugins.get(&reward.name)?.outcome.score();
@@ -111,7 +114,7 @@ pub(crate) fn why_unlearned(groups: &[&Group], config: &Config<RlTable>, rule: &
     let equal = (equal > 0).then(|| format!("{equal} had equal rewards"));
     let truncated = (table.mask_truncated && few.is_none() && equal.is_none())
         .then(|| "their responses were truncated, and train.mask_truncated leaves these out".to_owned());
-    let rejected = table.algorithm.leaves_out() && few.is_none() && equal.is_none();
+    let rejected = table.algorithm().leaves_out() && few.is_none() && equal.is_none();
     let rejected = rejected.then(|| "no sample was good enough to imitate".to_owned());
     let why = few.into_iter().chain(equal).chain(truncated).chain(rejected).collect::<Vec<_>>().join(", ");
     format!("none of {} groups could be learned from ({why})", groups.len())

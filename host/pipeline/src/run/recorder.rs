@@ -149,9 +149,10 @@ impl Recorder {
         self.state.draws = draws;
     }
 
-    /// Notes what the algorithm keeps for the next step.
-    pub(crate) fn note_learning(&mut self, learning: BTreeMap<String, f64>) {
+    /// Notes what the algorithm keeps for the next step, and what a plugin in its place keeps.
+    pub(crate) fn note_learning(&mut self, learning: BTreeMap<String, f64>, advantage: &[u8]) {
         self.state.learning = learning;
+        self.state.advantage = advantage.to_vec();
     }
 
     /// Counts the outcomes of a step, by plugin and kind.

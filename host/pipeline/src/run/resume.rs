@@ -89,7 +89,7 @@ pub(crate) struct Opening<'a, T> {
 /// Makes the folder of a new run, or takes the folder that was found. Nothing in that folder is dropped yet.
 pub(crate) fn open_folder<T: TrainTable + Serialize>(opening: Opening<'_, T>) -> Result<Opened> {
     let Opening { config, setup, grouping, found, ranks } = opening;
-    let actors = setup.episode_kinds.actors(config);
+    let actors = setup.actors(config);
     let set = PluginSet { actors, ..PluginSet::of(&setup.scorer, grouping, 1) };
     check_plugins(ranks, &set)?;
     let (folder, checkpoint, allow_changes) = match found {

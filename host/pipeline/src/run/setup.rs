@@ -10,12 +10,13 @@ use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
 use gavel_config::{Config, Datasets, RlTable, SftTable, TrainTable};
 use gavel_data::{Shown, Task};
-use gavel_plugin::SandboxConfig;
+use gavel_plugin::{Plugin, Sandbox, SandboxConfig};
 use gavel_policy::ModelConfig;
-use gavel_scoring::recording::KeptComponents;
+use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use gavel_text::{History, TextModel};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What every command needs besides the weights.
 pub(crate) struct Setup {
@@ -27,6 +28,8 @@ pub(crate) struct Setup {
     pub(crate) scorer: Scorer,
     pub(crate) reward_models: RewardModels,
     pub(crate) episode_kinds: EpisodeKinds,
+    /// The plugin that turns rewards into advantages, if no built-in algorithm does.
+    pub(crate) advantage: Option<Arc<Plugin>>,
     /// The GPU that a dry run plans for.
     pub(crate) planned: Option<PlannedGpu>,
 }
@@ -39,8 +42,10 @@ impl Setup {
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
         let (scorer, reward_models) = scorer(config, kept, ranks)?;
         let episode_kinds = EpisodeKinds::load(config, kept, scorer.sandbox())?;
+        let advantage = advantage(config, kept, scorer.sandbox())?;
+        let (validation, planned) = (Vec::new(), None);
         let mut setup =
-            Self { text, sizes, limit, validation: Vec::new(), scorer, reward_models, episode_kinds, planned: None };
+            Self { text, sizes, limit, validation, scorer, reward_models, episode_kinds, advantage, planned };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows;
         }
@@ -58,6 +63,14 @@ impl Setup {
         }
         let setup = Self::new(&config, &KeptComponents::default(), &Ranks::alone())?;
         Ok(Self { planned: gpu, ..setup })
+    }
+
+    /// The components that take part in the run beside its rewards, for the record.
+    pub(crate) fn actors<T: TrainTable>(&self, config: &Config<T>) -> Vec<ActorRecord> {
+        let advantage = self.advantage.iter().zip(config.advantage());
+        let advantage =
+            advantage.map(|(plugin, spec)| ActorRecord::new(ActorRole::Advantage, spec, plugin.hash(), plugin.info()));
+        self.episode_kinds.actors(config).into_iter().chain(advantage).collect()
     }
 
     /// The prompts of datasets; each has a reward that scores it.
@@ -85,7 +98,7 @@ impl Setup {
 
     /// The prompts that `gavel train` learns from.
     pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Drawable<Prompt>> {
-        if config.train.algorithm.needs_rewards() && !config.reward.iter().any(|reward| reward.weight != 0.0) {
+        if config.train.algorithm().needs_rewards() && !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
         let found = self.prompts(config, &config.data.train, "train")?;
@@ -120,6 +133,18 @@ pub(crate) fn scorer<T: TrainTable>(
     let models = RewardModels::of_rank(&config.reward_model, ranks, max_pause)?;
     let config = ScorerConfig { sandbox, chat, limiters, reward_models: models.asked(), programs };
     Ok((Scorer::new(plugins, config)?, models))
+}
+
+/// The plugin that turns rewards into advantages, in the sandbox of the rewards.
+fn advantage<T: TrainTable>(
+    config: &Config<T>,
+    kept: &KeptComponents,
+    sandbox: &Sandbox,
+) -> Result<Option<Arc<Plugin>>> {
+    let Some(spec) = config.advantage() else { return Ok(None) };
+    let spec = kept.actor(ActorRole::Advantage, spec);
+    let plugin = sandbox.handle().block_on(Plugin::load_advantage(sandbox, spec))?;
+    Ok(Some(Arc::new(plugin)))
 }
 
 const OTHER_TEMPLATE: &str = "hint: set model.chat_template to the file of another one";

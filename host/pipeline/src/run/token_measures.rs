@@ -23,8 +23,8 @@ impl Measuring {
     /// The measures that the algorithm of a run needs, if any.
     pub(crate) fn of(table: &RlTable) -> Option<Self> {
         let kl = table.kl_reward.map(|kl| kl.estimator);
-        let gradient_norms = table.algorithm.needs_gradient_norms();
-        let values = table.algorithm.needs_critic();
+        let gradient_norms = table.algorithm().needs_gradient_norms();
+        let values = table.algorithm().needs_critic();
         (gradient_norms || values || kl.is_some()).then_some(Self { gradient_norms, values, kl })
     }
 }

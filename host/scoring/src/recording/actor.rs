@@ -1,4 +1,5 @@
-//! Records of the components that took part in samples: the agent and the tools.
+//! Records of the components that take part in a run beside its rewards: agents, tools, and the plugin that turns
+//! rewards into advantages.
 
 use super::record::{another_component, component_hash, other_settings};
 use gavel_plugin::{Grants, Info, Limits, PluginSpec};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A component that took part in samples, as it is recorded. A replay does not run it.
+/// A component that takes part in a run beside its rewards, as it is recorded. A replay does not run it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActorRecord {
     /// Its role.
@@ -29,7 +30,7 @@ pub struct ActorRecord {
     pub grants: Grants,
 }
 
-/// The role of a component in a sample.
+/// The role of a component in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorRole {
@@ -37,6 +38,8 @@ pub enum ActorRole {
     Agent,
     /// It answers calls of functions.
     Tool,
+    /// It turns rewards into advantages.
+    Advantage,
 }
 
 impl ActorRecord {
@@ -58,6 +61,7 @@ impl fmt::Display for ActorRecord {
             ActorRole::Agent if self.name == "agent" => f.write_str("the agent"),
             ActorRole::Agent => write!(f, "the agent `{}`", self.name),
             ActorRole::Tool => write!(f, "the tool `{}`", self.name),
+            ActorRole::Advantage => write!(f, "the advantage plugin `{}`", self.name),
         }
     }
 }

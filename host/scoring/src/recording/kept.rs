@@ -41,7 +41,7 @@ impl KeptComponents {
         spec
     }
 
-    /// The agent or the tool, from the run's copy where its file has changed.
+    /// The component beside the rewards, from the run's copy where its file has changed.
     pub fn actor(&self, role: ActorRole, mut spec: PluginSpec) -> PluginSpec {
         let is_same = |actor: &&ActorRecord| actor.role == role && actor.name == spec.name;
         if let Some(actor) = self.find(|set| set.actors.iter().find(is_same)) {

@@ -29,7 +29,7 @@ pub struct PluginSet {
     pub programs: Vec<ProgramRecord>,
     /// The plugins, in the order of the configuration.
     pub plugins: Vec<PluginRecord>,
-    /// The agent and the tools that took part in samples.
+    /// The components beside the rewards: agents, tools, and the plugin that turns rewards into advantages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<ActorRecord>,
 }

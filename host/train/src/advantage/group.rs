@@ -69,8 +69,8 @@ impl ScoredTrajectory {
         self.loss_mask.iter().filter(|&&learned| learned).count()
     }
 
-    /// The penalties of all tokens that are learned from.
-    fn penalty(&self) -> f64 {
+    /// The sum of the penalties of all tokens that are learned from.
+    pub fn penalty(&self) -> f64 {
         self.loss_mask.iter().zip(&self.penalties).filter(|(learned, _)| **learned).map(|(_, penalty)| penalty).sum()
     }
 

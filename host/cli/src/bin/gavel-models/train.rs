@@ -137,7 +137,8 @@ impl ConfigArgs {
         config.log.command = Some(command_line::recorded(std::env::args_os()));
         let rewards = config.reward.iter_mut().map(|reward| &mut reward.path);
         let tools = config.tool.iter_mut().map(|tool| &mut tool.path);
-        for path in rewards.chain(tools).chain(config.agent.paths_mut()).flatten() {
+        let deciders = config.plugin.values_mut().map(|plugin| &mut plugin.path);
+        for path in rewards.chain(tools).chain(config.agent.paths_mut()).flatten().chain(deciders) {
             (_, *path) = component(path)?;
         }
         Ok(config)

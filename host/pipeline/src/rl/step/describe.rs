@@ -73,8 +73,11 @@ impl RlRun<'_> {
             metrics.set("kl/coefficient", penalty.coefficient);
         }
         self.learning.end_step(updates, kl_in_reward, groups.iter().map(|group| group.members.len()).sum());
-        self.run.recorder.note_learning(self.learning.kept());
+        self.run.recorder.note_learning(self.learning.kept(), &self.learning.advantage);
         metrics.set("learning_rate", learning_rate);
+        if self.advantage.is_some() {
+            metrics.set("time/advantage", seconds.advantage);
+        }
         metrics.set("time/update", seconds.update);
         if seconds.update_critic > 0.0 {
             metrics.set("time/update_critic", seconds.update_critic);
