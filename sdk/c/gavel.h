@@ -3,8 +3,9 @@
  * A reward is two functions, plugin_init and plugin_score; a judger is
  * plugin_init and plugin_judge; a taskset is plugin_init, plugin_len and
  * plugin_get; a tool is plugin_init, plugin_functions, plugin_open and
- * plugin_call; an agent is plugin_init and plugin_run. They may call every
- * function that starts with gavel_. The results of these functions live until
+ * plugin_call; an agent is plugin_init and plugin_run; an advantage is
+ * plugin_init and plugin_estimate. They may call every function that starts
+ * with gavel_. The results of these functions live until
  * the call ends; in plugin_init, they live as long as the plugin. Do not free
  * them.
  *
@@ -87,6 +88,83 @@ typedef struct {
     gavel_text payload;
 } gavel_prior_verdict;
 
+/* ---- The numbers that an advantage sees ---- */
+
+/* The verdict of one reward on a sample. */
+typedef struct {
+    /* The name of the reward in the run's configuration; a NUL follows. */
+    gavel_text reward;
+    /* The factor of its score in the sample's reward; 0 if it is only recorded. */
+    double weight;
+    /* Whether it gave a score, and which. */
+    bool has_score;
+    double score;
+    /* What it counts with: its score, or 0 if it was not called. Rewards that
+     * failed share the rest of the reward that the run gives such a sample. */
+    double counted;
+    /* The metrics of its score. */
+    const gavel_named_number *metrics;
+    size_t metrics_count;
+} gavel_part;
+
+/* Tokens [start, end) of those after the prompt. */
+typedef struct {
+    uint32_t start, end;
+} gavel_span;
+
+/* Credit that rewards gave to tokens, times the weights of the rewards. */
+typedef struct {
+    gavel_span tokens;
+    double value;
+} gavel_token_credit;
+
+/* The numbers of one trajectory of a sample. */
+typedef struct {
+    /* Its number in its sample, from 0. */
+    uint32_t index;
+    gavel_finish_reason finish_reason;
+    uint32_t prompt_tokens;
+    /* The number of tokens after the prompt, with those that the policy did not write. */
+    uint32_t response_tokens;
+    /* The tokens that are learned from, turn by turn. */
+    const gavel_span *learned;
+    size_t learned_count;
+    const gavel_token_credit *credit;
+    size_t credit_count;
+    /* The sum of the penalties of its learned tokens (train.kl_reward). */
+    double penalty;
+    /* The sum of the log-probabilities of its learned tokens when they were drawn. */
+    double logprob;
+    /* The versions of the policy that drew its learned tokens; -1 without any. */
+    int64_t oldest_version, newest_version;
+} gavel_numbers;
+
+/* A sample that has a reward. */
+typedef struct {
+    /* Its number in its group, from 0. */
+    uint32_t index;
+    /* Its reward, minus the mean of the penalties of its trajectories: what the
+     * built-in algorithms compare. */
+    double reward;
+    /* One for each reward of the run, in the order of their names. */
+    const gavel_part *parts;
+    size_t parts_count;
+    const gavel_numbers *trajectories;
+    size_t trajectories_count;
+} gavel_scored_sample;
+
+/* Samples that are compared: attempts at one task. */
+typedef struct {
+    gavel_text task_id;
+    /* Empty if the row has none. */
+    gavel_text data_source;
+    /* If the run compares the trajectories of each speaker by themselves, the
+     * speaker of these; empty otherwise. */
+    gavel_text speaker;
+    const gavel_scored_sample *samples;
+    size_t samples_count;
+} gavel_group;
+
 /* ---- The plugin's output ---- */
 
 typedef struct {
@@ -105,6 +183,8 @@ typedef struct gavel_row gavel_row;
 typedef struct gavel_functions gavel_functions;
 
 typedef struct gavel_answer gavel_answer;
+
+typedef struct gavel_estimates gavel_estimates;
 
 /* ---- What you write ---- */
 
@@ -149,6 +229,10 @@ void plugin_finish(void *state, gavel_answer *answer);
 /* For exports = ["agent"]: once an attempt. The answer is the response that
  * rewards read. */
 void plugin_run(gavel_task task, gavel_answer *answer);
+
+/* For exports = ["advantage"]: once for all groups that the policy learns from
+ * at once. Set the advantage of each sample. `step` is from 1. */
+void plugin_estimate(uint64_t step, const gavel_group *groups, size_t count, gavel_estimates *estimates);
 
 /* ---- Parameters, in plugin_init ---- */
 
@@ -253,6 +337,24 @@ void gavel_answer_invalid_input(gavel_answer *answer, const char *what);
 void gavel_answer_unavailable(gavel_answer *answer, const char *what);
 /* or the plugin itself is at fault. */
 void gavel_answer_internal(gavel_answer *answer, const char *what);
+
+/* ---- Advantages: how much better than expected each sample was ---- */
+
+/* The advantage of a sample of a group, the same for all its tokens. */
+void gavel_advantage(gavel_estimates *estimates, size_t group, size_t sample, double value);
+/* The same with one value for each trajectory of the sample; */
+void gavel_advantage_of_trajectories(gavel_estimates *estimates, size_t group, size_t sample, const double *values);
+/* or, for each trajectory, one for each token after the prompt. Credit is not
+ * added to these. */
+void gavel_advantage_of_tokens(gavel_estimates *estimates, size_t group, size_t sample, const double *const *values);
+/* What the last call kept; empty in the first call of a run. */
+gavel_text gavel_earlier_state(const gavel_estimates *estimates);
+/* Keeps bytes for the next call, at most 1 MiB. They are in the run's checkpoints. */
+void gavel_keep_state(gavel_estimates *estimates, const void *bytes, size_t count);
+/* The plugin is at fault: the step is not taken and the run stops. */
+void gavel_no_advantages(gavel_estimates *estimates, const char *what);
+/* The number of tokens of a trajectory that are learned from. */
+uint32_t gavel_learned_tokens(const gavel_numbers *trajectory);
 
 /* ---- The task of an agent ---- */
 

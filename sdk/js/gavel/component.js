@@ -1,6 +1,7 @@
 // The exports of the component, which the host calls, over the functions of the
 // plugin's author. `gavel plugin build` writes the module that uses it.
 
+import { asEstimates, groupOfHost } from "./advantages.js";
 import { answerWith, hostChat } from "./chat.js";
 import { a, exported, readParams } from "./exports.js";
 import { followingFetch, interrupted, noFetch } from "./fetch.js";
@@ -34,7 +35,7 @@ export function load(name, interfaces, host) {
   if (host.policy !== undefined) policyWith(hostPolicy(host.policy, host.tools));
   globalThis.fetch = host.http ? followingFetch(globalThis.fetch) : noFetch;
   const lifecycle = { init: (json) => init(name, json) };
-  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session }, agent: { run } };
+  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session }, agent: { run }, advantage: { estimate } };
 }
 
 function init(name, json) {
@@ -89,6 +90,13 @@ function get(index, seed) {
 function run(task) {
   return guarded(() => {
     return then(exported.get("agent").rule({ task: Task.ofHost(task), params: params.get("agent") }), agentAnswer);
+  });
+}
+
+function estimate(step, groups, state) {
+  return guarded(() => {
+    const given = { step: Number(step), groups: groups.map(groupOfHost), state, params: params.get("advantage") };
+    return then(exported.get("advantage").rule(given), asEstimates);
   });
 }
 

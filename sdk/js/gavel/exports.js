@@ -19,6 +19,10 @@ export function agent(rule, options = {}) {
   return add("agent", rule, options, ["params", "pure", "version"]);
 }
 
+export function advantage(rule, options = {}) {
+  return add("advantage", rule, options, ["params", "pure", "version"]);
+}
+
 export function tool(described) {
   const { functions = {}, ...options } = described ?? {};
   check("tool", options, ["params", "open", "finish", "functions", "pure", "version"]);
@@ -48,7 +52,7 @@ function check(kind, options, known) {
 
 /** The kind with its article. */
 export function a(kind) {
-  return kind === "agent" ? "an agent" : `a ${kind}`;
+  return kind.startsWith("a") ? `an ${kind}` : `a ${kind}`;
 }
 
 /** The parameters of a run as the rule gets them; throws if one is wrong. */

@@ -1,4 +1,4 @@
-/** Rewards, judgers, tasksets, tools and agents for Gavel, in JavaScript and TypeScript. */
+/** Rewards, judgers, tasksets, tools, agents and advantages for Gavel, in JavaScript and TypeScript. */
 
 /** Credit for bytes `[start, end)` of the UTF-8 text of one message. */
 export interface Credit {
@@ -341,6 +341,97 @@ export function agent<P = Record<string, never>>(
   rule: AgentRule<P, Promise<string | Answer>>,
   options?: AgentOptions<P>,
 ): AgentRule<P, Promise<string | Answer>>;
+
+/** The verdict of one reward on a sample. */
+export interface RewardPart {
+  /** The name of the reward in the run's configuration. */
+  reward: string;
+  /** The factor of its score in the sample's reward; 0 if it is only recorded. */
+  weight: number;
+  /** Its score; null if it gave none. */
+  score: number | null;
+  /**
+   * What it counts with: its score, or 0 if it was not called. Rewards that failed share the rest of the reward that the
+   * run gives such a sample.
+   */
+  counted: number;
+  /** The metrics of its score. */
+  metrics: Record<string, number>;
+}
+
+/** The numbers of one conversation of a sample. */
+export interface TrajectoryNumbers {
+  /** Its number in its sample, from 0. */
+  index: number;
+  finishReason: FinishReason;
+  promptTokens: number;
+  /** The number of tokens after the prompt, with those that the policy did not write. */
+  responseTokens: number;
+  /** The tokens `[start, end)` that are learned from, turn by turn. */
+  learned: [number, number][];
+  /** Credit that rewards gave to tokens `[start, end)`, times their weights. */
+  credit: { start: number; end: number; value: number }[];
+  /** The sum of the penalties of its learned tokens (`train.kl_reward`). */
+  penalty: number;
+  /** The sum of the log-probabilities of its learned tokens when they were drawn. */
+  logprob: number;
+  /** The versions of the policy that drew its learned tokens; null without any. */
+  oldestVersion: number | null;
+  newestVersion: number | null;
+}
+
+/** A sample that has a reward. */
+export interface ScoredSample {
+  /** Its number in its group, from 0. */
+  index: number;
+  /** Its reward, minus the mean of the penalties of its trajectories: what the built-in algorithms compare. */
+  reward: number;
+  /** One for each reward of the run, in the order of their names. */
+  parts: RewardPart[];
+  trajectories: TrajectoryNumbers[];
+}
+
+/** Samples that are compared: attempts at one task. */
+export interface Group {
+  taskId: string;
+  dataSource: string | null;
+  /** If the run compares the trajectories of each speaker by themselves, the speaker of these; empty otherwise. */
+  speaker: string;
+  samples: ScoredSample[];
+}
+
+/**
+ * The advantage of a sample: a number for all its tokens, one for each trajectory, or for each trajectory one for each
+ * token after the prompt. Credit is added, except to an advantage of tokens.
+ */
+export type SampleAdvantage = number | number[] | number[][];
+
+/** For each group, the advantage of each sample; or the same with what the next call gets as `state`, at most 1 MiB. */
+export type Estimates = SampleAdvantage[][] | { advantages: SampleAdvantage[][]; state?: Uint8Array };
+
+export type AdvantageRule<P, E = Estimates> = (call: { step: number; groups: Group[]; state: Uint8Array; params: P }) => E;
+
+export interface AdvantageOptions<P> {
+  params?: Params<P>;
+  /** The same input gives the same advantages, and no call depends on an earlier one. */
+  pure?: boolean;
+  version?: string;
+}
+
+/**
+ * Makes a function, which may be async, the component's advantage. It turns the rewards of the groups that the policy
+ * learns from at once into advantages. `step` is from 1.
+ */
+export function advantage<P = Record<string, never>>(rule: AdvantageRule<P>, options?: AdvantageOptions<P>): AdvantageRule<P>;
+export function advantage<P = Record<string, never>>(
+  rule: AdvantageRule<P, Promise<Estimates>>,
+  options?: AdvantageOptions<P>,
+): AdvantageRule<P, Promise<Estimates>>;
+
+/** The number of tokens of a trajectory that are learned from. */
+export function learnedTokens(trajectory: TrajectoryNumbers): number;
+/** The same value for all learned tokens of a trajectory, and 0 for the others. */
+export function spread(trajectory: TrajectoryNumbers, value: number): number[];
 
 /** The policy, which is the model in training, and the tools of the run, as an agent calls them. */
 export namespace policy {

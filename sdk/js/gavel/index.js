@@ -1,8 +1,9 @@
-// Rewards, judgers, tasksets, tools and agents for Gavel. index.d.ts describes everything.
+// Rewards, judgers, tasksets, tools, agents and advantages for Gavel. index.d.ts describes everything.
 
+export { learnedTokens, spread } from "./advantages.js";
 export { afterLast, lastBoxed, lastNumber, lastTag } from "./answers.js";
 export * as chat from "./chat.js";
-export { agent, judger, reward, taskset, tool } from "./exports.js";
+export { advantage, agent, judger, reward, taskset, tool } from "./exports.js";
 export * as policy from "./policy.js";
 export * as programs from "./programs.js";
 export { Reference } from "./reference.js";

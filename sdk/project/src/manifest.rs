@@ -59,6 +59,8 @@ pub enum Export {
     Tool,
     /// Attempts a task.
     Agent,
+    /// Turns rewards into advantages.
+    Advantage,
 }
 
 /// An import of a plugin that a run grants.
@@ -75,7 +77,7 @@ pub enum Import {
 }
 
 impl Export {
-    const ALL: [Self; 5] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent];
+    const ALL: [Self; 6] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent, Self::Advantage];
 
     /// The name of the interface in the contract.
     pub fn as_str(self) -> &'static str {
@@ -85,6 +87,7 @@ impl Export {
             Self::Taskset => "taskset",
             Self::Tool => "tool",
             Self::Agent => "agent",
+            Self::Advantage => "advantage",
         }
     }
 }
@@ -209,7 +212,7 @@ fn parse(text: &str) -> Result<Manifest, Wrong> {
     if exports.is_empty() {
         return Err(Wrong::new(
             "plugin.exports: the plugin exports nothing",
-            "name one or more of reward, judger and taskset, or of tool and agent, such as exports = [\"reward\"]",
+            "name one or more of reward, judger, taskset and advantage, or of tool and agent, such as exports = [\"reward\"]",
         ));
     }
     let imports = interfaces("plugin.imports", &imports, &Import::ALL, |import| import.as_str())?;

@@ -26,11 +26,13 @@ pub enum Kind {
     Tool,
     /// Attempts a task, over conversations with the policy.
     Agent,
+    /// Turns the rewards of groups into advantages.
+    Advantage,
 }
 
 impl Kind {
     /// All of them. Each has a template in every language.
-    pub const ALL: [Self; 5] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent];
+    pub const ALL: [Self; 6] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent, Self::Advantage];
 
     /// Its word in `--kind`; also its folder below `template/`.
     pub fn as_str(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Kind {
             Self::Taskset => "taskset",
             Self::Tool => "tool",
             Self::Agent => "agent",
+            Self::Advantage => "advantage",
         }
     }
 
@@ -51,6 +54,7 @@ impl Kind {
             Self::Taskset => "Gives the rows of a dataset",
             Self::Tool => "Offers functions that the policy may call",
             Self::Agent => "Attempts a task, over conversations with the policy",
+            Self::Advantage => "Turns the rewards of groups into advantages",
         }
     }
 }

@@ -14,13 +14,14 @@ const IMPORTS: [&str; 9] =
     ["types", "samples", "references", "chat", "reward-model", "exec", "tasks", "policy", "tools"];
 /// The exports of plugins, each with the interfaces whose types it shares with
 /// the imports.
-const EXPORTS: [(&str, &[&str]); 6] = [
+const EXPORTS: [(&str, &[&str]); 7] = [
     ("lifecycle", &[]),
     ("reward", &["types", "samples", "references"]),
     ("judger", &["types", "samples", "references"]),
     ("taskset", &["types"]),
     ("tool", &["types"]),
     ("agent", &["types", "tasks"]),
+    ("advantage", &["types"]),
 ];
 
 /// The contract, and its package.

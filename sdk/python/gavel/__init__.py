@@ -1,4 +1,4 @@
-"""Rewards, judgers, tasksets, tools and agents for Gavel, written in Python.
+"""Rewards, judgers, tasksets, tools, agents and advantages for Gavel, written in Python.
 
 A reward is one function in `main.py` of the plugin's folder:
 
@@ -14,8 +14,9 @@ plain values, to test the function with plain pytest.
 """
 
 from . import chat, policy
+from .advantages import Estimates, Group
 from .answers import after_last, last_boxed, last_number, last_tag
-from .exports import agent, judger, reward, taskset
+from .exports import advantage, agent, judger, reward, taskset
 from .reference import Reference
 from .sample import CallEnding, EndedCall, FinishReason, Function, Media, Message, Role, Sample, ToolCall, Trajectory
 from .task import Answer, Task
@@ -39,8 +40,10 @@ __all__ = [
     "CallEnding",
     "Credit",
     "EndedCall",
+    "Estimates",
     "FinishReason",
     "Function",
+    "Group",
     "InvalidInput",
     "Media",
     "Message",
@@ -57,6 +60,7 @@ __all__ = [
     "Unavailable",
     "Verdict",
     "abstain",
+    "advantage",
     "after_last",
     "agent",
     "chat",

@@ -26,9 +26,13 @@ with contextlib.suppress(ImportError):
     # Only an agent has it.
     from gavel_world.exports import agent
 
-from . import chat, params
+with contextlib.suppress(ImportError):
+    # Only an advantage has it.
+    from gavel_world.exports import advantage
+
+from . import advantages, chat, params
 from .contract import types
-from .exports import Export, exported
+from .exports import Export, exported, with_article
 from .late import import_late, packages
 from .reference import Reference
 from .sample import Sample
@@ -138,7 +142,7 @@ def _check_exports(module: str, interfaces: Sequence[str]) -> None:
     for interface in exported:
         if interface not in interfaces:
             raise SystemExit(
-                f"{module}.py has a {interface}, which plugin.toml does not export\n"
+                f"{module}.py has {with_article(interface)}, which plugin.toml does not export\n"
                 f'hint: add "{interface}" to `exports` in plugin.toml'
             )
     ranges = {export.score_range for export in exported.values() if export.score_range is not None}
@@ -287,6 +291,24 @@ class Agent:
             return agent.Answer(answer.response, extra)
 
         return guarded(run)
+
+
+class Advantage:
+    def estimate(self, step: int, groups: Sequence[Any], state: bytes) -> Any:
+        def estimate() -> Any:
+            given = [advantages._group(group) for group in groups]
+            value = _call("advantage", groups=given, step=step, state=state)
+            if value is None:
+                raise TypeError(_no_return(exported["advantage"].function, "the advantages of each group"))
+            made = advantages._as_estimates(value)
+            return advantage.Estimates([[_sample_advantage(one) for one in group] for group in made.advantages], made.state)
+
+        return guarded(estimate)
+
+
+def _sample_advantage(value: Any) -> Any:
+    form, numbers = advantages._form(value)
+    return getattr(advantage, f"SampleAdvantage_{form}")(numbers)
 
 
 def params_of(interface: str) -> Any:

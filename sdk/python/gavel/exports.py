@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints, overload
 
-__all__ = ["Export", "agent", "exported", "judger", "reward", "taskset"]
+__all__ = ["Export", "advantage", "agent", "exported", "judger", "reward", "taskset"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -134,6 +134,29 @@ def agent(
     return _decorator("agent", ("task", "params"), function, pure, None, version)
 
 
+@overload
+def advantage(function: F, /) -> F: ...
+@overload
+def advantage(*, pure: bool = ..., version: str = ...) -> Callable[[F], F]: ...
+def advantage(
+    function: F | None = None,
+    /,
+    *,
+    pure: bool = False,
+    version: str = "0.1.0",
+) -> F | Callable[[F], F]:
+    """Makes a function the component's advantage, which turns the rewards of
+    the groups that the policy learns from at once into advantages.
+
+    The function takes any of `groups` (of `gavel.advantages.Group`), `step`
+    (from 1), `state` and `params`. For each group it returns a list with the
+    advantage of each sample: a number, one for each trajectory, or a list of
+    one for each token of each trajectory. With `Estimates` it also returns the
+    `state`, bytes that the next call gets.
+    """
+    return _decorator("advantage", ("groups", "step", "state", "params"), function, pure, None, version)
+
+
 def _of_params(length: int | Callable[..., int | None] | None) -> int | Callable[[Any], int | None] | None:
     if callable(length) and not inspect.signature(length).parameters:
         return lambda _: length()
@@ -151,12 +174,12 @@ def _decorator(
 ) -> F | Callable[[F], F]:
     def decorate(function: F) -> F:
         if inspect.iscoroutinefunction(function):
-            raise TypeError(f"`{function.__name__}` is async: a {interface} is a plain function")
+            raise TypeError(f"`{function.__name__}` is async: {with_article(interface)} is a plain function")
         takes = tuple(inspect.signature(function).parameters)
         for name in takes:
             if name not in names:
                 expected = ", ".join(f"`{name}`" for name in names)
-                raise TypeError(f"`{function.__name__}` takes `{name}`: a {interface} takes any of {expected}")
+                raise TypeError(f"`{function.__name__}` takes `{name}`: {with_article(interface)} takes any of {expected}")
         params = params_type(function, function.__name__) if "params" in takes else None
         export(interface, Export(function, takes, params, version, pure, score_range, length))
         return function
@@ -164,11 +187,16 @@ def _decorator(
     return decorate if function is None else decorate(function)
 
 
+def with_article(interface: str) -> str:
+    """The interface with its article."""
+    return f"an {interface}" if interface[0] == "a" else f"a {interface}"
+
+
 def export(interface: str, made: Export) -> None:
     """Makes `made` the component's export `interface`."""
     if interface in exported and exported[interface].function.__module__ == made.function.__module__:
         first = exported[interface].function.__name__
-        raise TypeError(f"`{first}` and `{made.function.__name__}` are both a {interface}: a component has one")
+        raise TypeError(f"`{first}` and `{made.function.__name__}` are both {with_article(interface)}: a component has one")
     exported[interface] = made
 
 

@@ -38,6 +38,13 @@ pub mod taskset {
     pub use exports::gavel::plugin::taskset::*;
 }
 
+/// The exports of an advantage.
+pub mod advantage {
+    include!("bindings/advantage.rs");
+
+    pub use exports::gavel::plugin::advantage::*;
+}
+
 /// The exports of an agent.
 pub mod agent {
     include!("bindings/agent.rs");

@@ -4,7 +4,8 @@
 //! [`export_reward!`] and built as a WebAssembly component; a [`Judger`]
 //! compares the samples of a group, a [`Taskset`] is a dataset, a [`Tool`] has
 //! functions that the policy may call, an [`Agent`] attempts a task over
-//! conversations with the [`policy`], and [`chat`] asks language models.
+//! conversations with the [`policy`], an [`Advantage`] turns the rewards of
+//! groups into advantages, and [`chat`] asks language models.
 //!
 //! ```toml
 //! # Cargo.toml
@@ -79,6 +80,7 @@
 //! can be tested with plain `cargo test`. The methods of [`Sample`] and
 //! [`Reference`] work only inside a host and panic elsewhere.
 
+pub mod advantage;
 mod agent;
 pub mod answer;
 pub mod bindings;
@@ -96,6 +98,7 @@ mod tool;
 pub mod tools;
 mod verdict;
 
+pub use advantage::Advantage;
 pub use agent::Agent;
 pub use bindings::agent::Answer;
 pub use bindings::gavel::plugin::references::Reference;
