@@ -285,7 +285,7 @@ hint: the languages are rust, python, js (also for TypeScript) and c (also for C
         ("[\"reward\"]", "[]"),
         str![[r#"
 error: polite/plugin.toml: plugin.exports: the plugin exports nothing
-hint: name one or more of reward, judger and taskset, or of tool and agent, such as exports = ["reward"]
+hint: name one or more of reward, judger, taskset and advantage, or of tool and agent, such as exports = ["reward"]
 
 "#]],
     );

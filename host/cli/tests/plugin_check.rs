@@ -50,6 +50,43 @@ fn a_check_reports_findings_for_people_and_machines() {
 }
 
 #[test]
+fn an_advantage_is_checked_and_measured_with_groups() {
+    let project = Project::empty();
+    let guest = built("guests/estimators.wasm").display().to_string();
+    let case = |params: &str| {
+        format!(
+            "{{\"groups\": [[1, 0, 0.5], [1]], \"params\": {{\"estimator\": {params:?}}}, \"expect\": {{\"advantages\": []}}}}\n"
+        )
+    };
+    project.write("cases.jsonl", &case("grpo"));
+    let params = r#"{"estimator": "grpo"}"#;
+    let check = |file: &str| project.run(&["plugin", "check", &guest, "--data", file, "--params", params]);
+    let clean = check("cases.jsonl");
+    let text = stdout(&clean);
+    assert!(clean.status.success() && text.ends_with("nothing found\n"), "{text}{}", stderr(&clean));
+    assert!(text.contains("  mutations   5 calls with other groups\n  compared    3 advantages with their"), "{text}");
+    project.write("fails.jsonl", &case("fails").replace("\"params\"", "\"step\": 2, \"params\""));
+    let output = check("fails.jsonl");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    let found = "high: failure\n  fault: group 0 (task 0), sample 0: the advantage is NaN\n  case  line 1, line 1\n";
+    assert!(text.contains(found), "{text}");
+    let bench = ["plugin", "bench", &guest, "--data", "cases.jsonl", "--params", params, "--seconds", "1", "--json"];
+    let output = project.run(&bench);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    assert!(report["outcomes"]["advantages"].as_u64() > Some(0) && report["reuse"].is_null(), "{report}");
+    // It scores nothing.
+    project.write("rows.jsonl", ROWS);
+    let output = check("rows.jsonl");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("turns rewards into advantages, and the file has no groups\nhint: give it golden"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_benchmark_gives_advice() {
     let project = Project::empty();
     project.write("rows.jsonl", ROWS);

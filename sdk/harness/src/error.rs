@@ -40,6 +40,14 @@ pub enum HarnessError {
         "plugin `{0}` is a tool, and the file has no sessions\nhint: give it golden cases with `calls`, each with `name` and `arguments`"
     )]
     NoSessions(String),
+    /// A component that should turn rewards into advantages but does not.
+    #[error("plugin `{0}` does not turn rewards into advantages: it does not export `advantage`")]
+    NotAnAdvantage(String),
+    /// An advantage with rows for a plugin that scores.
+    #[error(
+        "plugin `{0}` turns rewards into advantages, and the file has no groups\nhint: give it golden cases with `groups`, such as {{\"groups\": [[1, 0, 0.5]]}}"
+    )]
+    NoGroups(String),
     /// The sandbox was shut down while a session waited for memory.
     #[error("the sandbox was shut down")]
     ShutDown,

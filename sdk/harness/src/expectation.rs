@@ -1,8 +1,10 @@
 //! The expectations of a test, and their mismatches with a call.
 
+use crate::batch::{state_bytes, written_advantage, written_state};
 use crate::report::said;
 use gavel_data::{Budget, Columns, Evaluation, Json, Outcome, OutcomeKind, Shown};
 use gavel_plugin::RowCall;
+use gavel_plugin::advantage::{EstimateCall, Estimates};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +35,10 @@ pub struct Expectation {
     pub payload: Option<Map<String, Value>>,
     /// Columns of a taskset's row; there may be others.
     pub row: Option<Map<String, Value>>,
+    /// The advantages of an advantage plugin: for each group, one for each sample.
+    pub advantages: Option<Vec<Vec<Value>>>,
+    /// The state that it returns beside them: its text, or a list of bytes.
+    pub state: Option<Value>,
     /// A part of the message with which the plugin refuses its parameters.
     pub refused: Option<String>,
 }
@@ -70,6 +76,12 @@ impl fmt::Display for Mismatch {
 
 /// A call that gave no row, in the form of other failed calls.
 pub(crate) fn no_row(call: &RowCall, outcome: &Outcome) -> Evaluation {
+    let diagnosis = call.diagnosis.clone();
+    Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }
+}
+
+/// A call that gave no advantages, in the form of other failed calls.
+pub(crate) fn no_estimates(call: &EstimateCall, outcome: &Outcome) -> Evaluation {
     let diagnosis = call.diagnosis.clone();
     Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }
 }
@@ -147,6 +159,48 @@ impl Expectation {
             (Err(outcome), Some(_)) => vec![wrong("row", "a row".into(), said(&no_row(call, outcome)))],
             (Err(outcome), None) => self.check(&no_row(call, outcome)),
         }
+    }
+
+    /// All differences of the advantages of groups from the expectation.
+    pub fn check_estimates(&self, call: &EstimateCall) -> Vec<Mismatch> {
+        let wrong = |what: String, expected: String, came: String| Mismatch { what, expected, came, difference: None };
+        match (&call.estimates, &self.advantages) {
+            (Ok(estimates), Some(expected)) => self.check_advantages(expected, estimates),
+            (Ok(_), None) => {
+                let expected = self.kind().map_or("no advantages", OutcomeKind::as_str);
+                vec![wrong("outcome".into(), expected.to_owned(), "advantages".to_owned())]
+            }
+            (Err(outcome), Some(_)) => {
+                vec![wrong("advantages".into(), "some".into(), said(&no_estimates(call, outcome)))]
+            }
+            (Err(outcome), None) => self.check(&no_estimates(call, outcome)),
+        }
+    }
+
+    fn check_advantages(&self, expected: &[Vec<Value>], came: &Estimates) -> Vec<Mismatch> {
+        let wrong = |what: String, expected: &Value, came: Value| {
+            let difference = came.as_f64().zip(expected.as_f64()).map(|(came, expected)| came - expected);
+            Mismatch { what, expected: expected.to_string(), came: came.to_string(), difference }
+        };
+        let mut mismatches = Vec::new();
+        let lengths = |groups: &mut dyn Iterator<Item = usize>| Value::from_iter(groups);
+        let (stated, found) =
+            (lengths(&mut expected.iter().map(Vec::len)), lengths(&mut came.advantages.iter().map(Vec::len)));
+        if stated != found {
+            return vec![wrong("samples in groups".to_owned(), &stated, found)];
+        }
+        for (number, (expected, came)) in expected.iter().zip(&came.advantages).enumerate() {
+            for (index, (expected, came)) in expected.iter().zip(came).enumerate() {
+                let came = written_advantage(came);
+                if !is_same(expected, &came, self.tolerance.unwrap_or(TOLERANCE)) {
+                    mismatches.push(wrong(format!("advantages[{number}][{index}]"), expected, came));
+                }
+            }
+        }
+        if let Some(state) = self.state.as_ref().filter(|state| state_bytes(state).as_deref() != Some(&came.state)) {
+            mismatches.push(wrong("state".to_owned(), state, written_state(&came.state)));
+        }
+        mismatches
     }
 
     /// The expected fields of `object` that differ; `what` names it.

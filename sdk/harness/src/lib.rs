@@ -21,6 +21,7 @@
 
 mod about;
 mod attempt;
+mod batch;
 mod bench;
 mod call;
 mod chat;

@@ -150,6 +150,11 @@ impl LoadedPlugin {
         self.plugin.is_taskset()
     }
 
+    /// Whether it turns rewards into advantages.
+    pub(crate) fn is_advantage(&self) -> bool {
+        self.plugin.is_advantage()
+    }
+
     /// The component as an agent, if it is one.
     pub fn agent(&self) -> Option<&Agent> {
         self.agent.as_ref()

@@ -1,8 +1,10 @@
 //! A call for people: everything that is known of it, one item a line.
 
-use crate::expectation::no_row;
+use crate::batch::{written_advantage, written_state};
+use crate::expectation::{no_estimates, no_row};
 use gavel_data::{Columns, Diagnosis, Evaluation, Json, Outcome, Sample, ShownLines, Usage};
 use gavel_plugin::RowCall;
+use gavel_plugin::advantage::EstimateCall;
 use std::fmt;
 
 /// Characters of a long text that are shown.
@@ -47,6 +49,28 @@ impl fmt::Display for RowReport<'_> {
             Err(outcome) => Report { sample: None, evaluation: &no_row(call, outcome) }.fmt(f),
             Ok(columns) => {
                 line(f, "row", Json::from(Columns::clone(columns)).as_text())?;
+                details(f, call.diagnosis.as_ref(), &call.usage)
+            }
+        }
+    }
+}
+
+/// Everything that is known of a call that asked for advantages.
+pub(crate) struct EstimatesReport<'a>(pub(crate) &'a EstimateCall);
+
+impl fmt::Display for EstimatesReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(call) = self;
+        match &call.estimates {
+            Err(outcome) => Report { sample: None, evaluation: &no_estimates(call, outcome) }.fmt(f),
+            Ok(estimates) => {
+                for (number, group) in estimates.advantages.iter().enumerate() {
+                    let group: Vec<_> = group.iter().map(|each| written_advantage(each).to_string()).collect();
+                    line(f, &format!("group {number}"), &head(&format!("[{}]", group.join(", "))))?;
+                }
+                if !estimates.state.is_empty() {
+                    line(f, "state", &head(&written_state(&estimates.state).to_string()))?;
+                }
                 details(f, call.diagnosis.as_ref(), &call.usage)
             }
         }

@@ -3,7 +3,7 @@
 use crate::about::About;
 use crate::error::HarnessError;
 use crate::expectation::Expectation;
-use crate::golden::{Case, CaseFile, Question, is_attempt, is_session};
+use crate::golden::{Case, CaseFile, Question, is_attempt, is_batch, is_session};
 use crate::plugin::LoadedPlugin;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{DatasetReader, DatasetRow, OutcomeKind, PriorVerdicts, Row, RowError, Sample, SampleInput, Task};
@@ -41,43 +41,52 @@ pub enum PluginData {
     Rows(Vec<DataRow>),
     /// Golden cases that are sessions, for a tool.
     Sessions(Vec<Case>),
+    /// Golden cases of groups, for an advantage.
+    Batches(Vec<Case>),
 }
 
 impl PluginData {
-    /// Reads the sessions of a tool's golden cases, which are one file, or rows as [`read_rows`] does. About `most` are
-    /// taken.
+    /// Reads the golden cases of a tool or an advantage, which are one file, or rows as [`read_rows`] does. About `most`
+    /// are taken.
     ///
     /// # Errors
     /// The file or a row cannot be read, or it has cases of an agent.
     pub fn read(path: &Path, most: usize) -> Result<Self, HarnessError> {
-        let mut has_sessions = false;
+        let (mut has_sessions, mut has_batches) = (false, false);
         for row in DatasetReader::open(path)? {
             let columns = row?.row.columns;
             if is_attempt(&columns) {
                 return Err(HarnessError::Attempts(path.to_owned()));
             }
             // Cases that expect refused parameters may come first.
-            if columns.get("expect").is_none() || is_session(&columns) {
-                has_sessions = is_session(&columns);
+            if columns.get("expect").is_none() || is_session(&columns) || is_batch(&columns) {
+                (has_sessions, has_batches) = (is_session(&columns), is_batch(&columns));
                 break;
             }
         }
-        if !has_sessions {
+        if !has_sessions && !has_batches {
             return Ok(Self::Rows(read_rows(path, most)?));
         }
-        let cases = CaseFile::read(path)?.into_cases();
-        Ok(Self::Sessions(cases.filter(|case| matches!(case.question, Question::Session(_))).take(most).collect()))
+        let called = |case: &Case| matches!(case.question, Question::Session(_) | Question::Batch(_));
+        let cases = CaseFile::read(path)?.into_cases().filter(called).take(most).collect();
+        Ok(if has_sessions { Self::Sessions(cases) } else { Self::Batches(cases) })
     }
 
     /// Refuses data that the plugin has no function for.
     pub(crate) fn check(&self, plugin: &LoadedPlugin) -> Result<(), HarnessError> {
         let name = || plugin.name().to_owned();
+        match (self, plugin.is_advantage()) {
+            (Self::Batches(_), true) => return Ok(()),
+            (Self::Batches(_), false) => return Err(HarnessError::NotAnAdvantage(name())),
+            (_, true) if !plugin.scores() => return Err(HarnessError::NoGroups(name())),
+            _ => {}
+        }
         match (self, plugin.tool().is_some()) {
             (Self::Sessions(_), true) => Ok(()),
             (Self::Sessions(_), false) => Err(HarnessError::NotATool(name())),
-            (Self::Rows(_), true) => Err(HarnessError::NoSessions(name())),
+            (Self::Rows(_) | Self::Batches(_), true) => Err(HarnessError::NoSessions(name())),
             (Self::Rows(_), false) if plugin.scores() => Ok(()),
-            (Self::Rows(_), false) => Err(HarnessError::ScoresNothing(name())),
+            (Self::Rows(_) | Self::Batches(_), false) => Err(HarnessError::ScoresNothing(name())),
         }
     }
 }

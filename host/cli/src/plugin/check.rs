@@ -15,8 +15,9 @@ const ROWS: usize = 200;
 
 /// Look for problems in a plugin before training finds them.
 ///
-/// Mutates golden answers, to find wrong answers that score as high, and arguments of a tool's calls. Repeats every verdict, to find verdicts that
-/// change. Reports calls that fail or cost much, and grants that are not used.
+/// Mutates golden answers, to find wrong answers that score as high, arguments of a tool's calls, and the groups of an
+/// advantage. Repeats every verdict, to find verdicts that change. Reports calls that fail or cost much, and grants that
+/// are not used.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel plugin check polite\n  gavel plugin check gsm8k.wasm --data train.parquet\n\nA row without a `response` is answered with its ground truth, in the usual forms. Of more than 200 rows, about 200 are taken, evenly from all of them and in whole groups.\n\nExit status: 0 nothing was found; 1 something was; 2 usage, or the plugin does not build or load."
@@ -46,19 +47,28 @@ pub fn run(args: CheckArgs) -> Result<ExitCode> {
     if args.json {
         terminal::json_pretty(&report)?;
     } else {
-        print(&report, matches!(data, PluginData::Sessions(_)));
+        print(&report, &data);
     }
     Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn print(report: &CheckReport, of_tool: bool) {
+fn print(report: &CheckReport, data: &PluginData) {
     let CheckReport { plugin, component, hash, .. } = report;
     outln!("{plugin}: {component}, hash {}", hash.get(..16).unwrap_or(hash));
-    match of_tool {
-        true => outln!("  mutations   {} calls with other arguments", report.tried),
-        false => mutations(report),
-    }
-    let compared = if of_tool { "answers" } else { "verdicts" };
+    let compared = match data {
+        PluginData::Sessions(_) => {
+            outln!("  mutations   {} calls with other arguments", report.tried);
+            "answers"
+        }
+        PluginData::Batches(_) => {
+            outln!("  mutations   {} calls with other groups", report.tried);
+            "advantages"
+        }
+        PluginData::Rows(_) => {
+            mutations(report);
+            "verdicts"
+        }
+    };
     outln!("  compared    {} {compared} with their repetition", report.compared);
     outln!(
         "  time        {} median, {} at the 99th percentile, {} for the slowest mutation",
@@ -77,7 +87,7 @@ fn print(report: &CheckReport, of_tool: bool) {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let [high, medium, low] = [Severity::High, Severity::Medium, Severity::Low].map(count);
     outln!("{} findings: {high} high, {medium} medium, {low} low", report.findings.len());
-    report.findings.iter().for_each(|found| finding(found, of_tool));
+    report.findings.iter().for_each(|found| finding(found, data));
 }
 
 /// The golden answers of the rows, and their mutations.
@@ -100,7 +110,7 @@ fn mutations(report: &CheckReport) {
     }
 }
 
-fn finding(finding: &Finding, of_tool: bool) {
+fn finding(finding: &Finding, data: &PluginData) {
     let Finding { severity, kind, mutation, what, count, row, example } = finding;
     let mutation = mutation.map(|name| format!(" ({name})")).unwrap_or_default();
     outln!();
@@ -108,8 +118,16 @@ fn finding(finding: &Finding, of_tool: bool) {
     let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
     outln!("  {what}{times}");
     if !row.is_empty() {
-        let [place, text] = if of_tool { ["case     ", "arguments"] } else { ["row     ", "response"] };
-        outln!("  {place}  {row}");
-        outln!("  {text}  {example:?}");
+        match data {
+            PluginData::Sessions(_) => {
+                outln!("  case       {row}");
+                outln!("  arguments  {example:?}");
+            }
+            PluginData::Batches(_) => outln!("  case  {row}"),
+            PluginData::Rows(_) => {
+                outln!("  row       {row}");
+                outln!("  response  {example:?}");
+            }
+        }
     }
 }

@@ -5,6 +5,8 @@ use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::{DataRow, PluginData};
 use crate::tool::FunctionCall;
 use gavel_data::{Evaluation, SampleInput, Usage};
+use gavel_plugin::advantage::{Batch, EstimateCall};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The input of one call, or of the calls of a session.
@@ -12,6 +14,7 @@ pub(super) enum Input<'a> {
     Sample(SampleInput, u64),
     Group(Vec<SampleInput>, u64),
     Session(&'a Case),
+    Batch(Arc<Batch>, u64),
 }
 
 /// A call that was answered.
@@ -30,6 +33,7 @@ impl<'a> Input<'a> {
         match data {
             PluginData::Rows(rows) => of_rows(rows, judged),
             PluginData::Sessions(cases) => cases.iter().map(Self::Session).collect(),
+            PluginData::Batches(cases) => cases.iter().filter_map(of_batch).collect(),
         }
     }
 
@@ -49,6 +53,10 @@ impl<'a> Input<'a> {
                 vec![Answered::of(&verdict(said), start)]
             }
             Self::Session(case) => calls(plugin, case).await,
+            Self::Batch(batch, seed) => {
+                let call = plugin.plugin().estimate_call(batch.clone(), *seed).await;
+                vec![Answered::of_estimate(&call, start)]
+            }
         }
     }
 }
@@ -61,6 +69,13 @@ fn of_rows<'a>(rows: &[DataRow], judged: bool) -> Vec<Input<'a>> {
             .chunk_by(|(one, _), (next, _)| one.sample.task.id == next.sample.task.id)
             .map(|group| Input::Group(group.iter().map(|(input, _)| input.clone()).collect(), group[0].1))
             .collect(),
+    }
+}
+
+fn of_batch<'a>(case: &Case) -> Option<Input<'a>> {
+    match &case.question {
+        Question::Batch(batch) => Some(Input::Batch(batch.clone(), case.seed)),
+        _ => None,
     }
 }
 
@@ -82,6 +97,14 @@ impl Answered {
         let outcome = said.outcome.kind().as_str();
         let verdict = said.outcome.score().map(|score| score.to_bits().to_string()).unwrap_or_default();
         Self { latency_us: micros(start), usage: said.usage, outcome, verdict }
+    }
+
+    fn of_estimate(call: &EstimateCall, start: Instant) -> Self {
+        let (outcome, verdict) = match &call.estimates {
+            Ok(estimates) => ("advantages", format!("{estimates:?}")),
+            Err(outcome) => (outcome.kind().as_str(), String::new()),
+        };
+        Self { latency_us: micros(start), usage: call.usage, outcome, verdict }
     }
 
     fn of_call(came: &FunctionCall, start: Instant) -> Self {

@@ -38,7 +38,7 @@ pub struct BenchReport {
     pub component: String,
     /// BLAKE3 of the component, in hexadecimal.
     pub hash: String,
-    /// The number of different inputs: rows, groups for a judger, or sessions for a tool.
+    /// The number of different inputs: rows, groups for a judger, sessions for a tool, or batches for an advantage.
     pub inputs: usize,
     /// The threads of concurrent calls.
     pub threads: usize,
@@ -113,7 +113,8 @@ pub fn bench(
     if inputs.is_empty() {
         return Err(HarnessError::NoCompletions);
     }
-    let may_reuse = plugin.info().pure;
+    // A run calls an advantage in fresh instances.
+    let may_reuse = plugin.info().pure && !matches!(data, PluginData::Batches(_));
     let time = time / if may_reuse { 4 } else { 3 };
     let one = one_by_one(&plugin, &inputs, time);
     let (calls_per_second, threads) = together(&plugin, &inputs, time);
@@ -160,6 +161,9 @@ pub fn bench(
 
 fn advice(plugin: &LoadedPlugin, reuse: Option<&Reuse>) -> String {
     match reuse {
+        None if plugin.is_advantage() && !plugin.scores() => {
+            "fresh instances: a run calls it once for each set of groups that it trains on".to_owned()
+        }
         None if plugin.tool().is_some_and(Tool::keeps_state) => {
             "an instance for each trajectory: if no call depends on an earlier one, declare the tool pure, and trajectories reserve no memory".to_owned()
         }

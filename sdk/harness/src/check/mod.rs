@@ -2,6 +2,7 @@
 //! verdicts that change, calls that fail or cost too much, grants that the
 //! plugin does not need.
 
+mod advantage;
 mod answer;
 mod determinism;
 mod finding;
@@ -47,6 +48,7 @@ pub fn check(
     match data {
         PluginData::Rows(rows) => check_rows(harness, spec, chat, rows),
         PluginData::Sessions(cases) => tool::check(harness, spec, chat, cases),
+        PluginData::Batches(cases) => advantage::check(harness, spec, cases),
     }
 }
 
@@ -60,6 +62,9 @@ fn check_rows(
     let subjects = Plugins::load(harness, spec, rows.iter().map(|row| (row.params.as_ref(), row.place.clone())))?;
     if subjects.any().tool().is_some() {
         return Err(HarnessError::NoSessions(spec.name.clone()));
+    }
+    if subjects.any().is_advantage() {
+        return Err(HarnessError::NoGroups(spec.name.clone()));
     }
     if !subjects.any().scores() {
         return Err(HarnessError::ScoresNothing(spec.name.clone()));

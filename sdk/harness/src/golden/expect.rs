@@ -2,12 +2,14 @@
 
 use super::fields::{number, one_of, text, wrong};
 use super::run::Came;
-use crate::expectation::{Expectation, Mismatch, no_row};
+use crate::batch::{state_bytes, written_advantage, written_state};
+use crate::expectation::{Expectation, Mismatch, no_estimates, no_row};
 use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics, payload, reason, row and refused";
+const FIELDS: &str =
+    "score, tolerance, min, max, outcome, budget, metrics, payload, reason, row, advantages, state and refused";
 
 impl Expectation {
     /// Reads the column `expect`. The error names the field.
@@ -43,6 +45,17 @@ impl Expectation {
                     let row = value.as_object().ok_or_else(|| wrong(&field, "an object of columns", value))?;
                     expected.row = Some(row.clone());
                 }
+                "advantages" => {
+                    let groups = value
+                        .as_array()
+                        .and_then(|groups| groups.iter().map(|group| group.as_array().cloned()).collect());
+                    let must = "a list of groups, each a list with the advantage of each sample";
+                    expected.advantages = Some(groups.ok_or_else(|| wrong(&field, must, value))?);
+                }
+                "state" => {
+                    state_bytes(value).ok_or_else(|| wrong(&field, "a text or a list of bytes", value))?;
+                    expected.state = Some(value.clone());
+                }
                 "refused" => expected.refused = Some(text(&field, value)?),
                 _ => return Err(format!("`{field}` does not exist\nhint: a case can expect {FIELDS}")),
             }
@@ -60,8 +73,17 @@ impl Expectation {
             return Err("`expect.refused` stands alone: nothing is called where the parameters are refused".into());
         }
         let number = self.score.is_some() || !self.metrics.is_empty() || self.payload.is_some();
-        if self.tolerance.is_some() && !number && self.row.is_none() {
-            return Err("`expect.tolerance` needs a `score`, `metrics`, `payload` or `row` to apply to".into());
+        let of_plugin = self.row.is_some() || self.advantages.is_some();
+        if self.tolerance.is_some() && !number && !of_plugin {
+            return Err(
+                "`expect.tolerance` needs a `score`, `metrics`, `payload`, `row` or `advantages` to apply to".into()
+            );
+        }
+        if self.state.is_some() && self.advantages.is_none() {
+            return Err("`expect.state` goes with `advantages`".into());
+        }
+        if self.advantages.is_some() && (self.kind().is_some() || self.reason.is_some() || self.row.is_some()) {
+            return Err("`expect.advantages` stands alone, or with `tolerance` and `state`: groups have no score and no outcome".into());
         }
         if self.row.is_some() && (self.kind().is_some() || self.reason.is_some()) {
             return Err("`expect.row` stands alone, or with a `tolerance`: a row has no score and no outcome".into());
@@ -93,6 +115,18 @@ impl Expectation {
             Came::Refusal(refusal) => Self { refused: refusal.clone(), ..Self::default() },
             // These have their own expectations.
             Came::Session(_) | Came::Attempt(_) => self.clone(),
+            Came::Estimates(call) => match &call.estimates {
+                Err(outcome) => {
+                    let others = Self { advantages: None, state: None, ..self.clone() };
+                    others.updated_outcome(&no_estimates(call, outcome), mismatches)
+                }
+                Ok(estimates) => {
+                    let groups = estimates.advantages.iter();
+                    let groups = groups.map(|group| group.iter().map(written_advantage).collect()).collect();
+                    let state = self.state.as_ref().map(|_| written_state(&estimates.state));
+                    Self { advantages: Some(groups), state, tolerance: self.tolerance, ..Self::default() }
+                }
+            },
             Came::Row(call) => match &call.row {
                 Err(outcome) => Self { row: None, ..self.clone() }.updated_outcome(&no_row(call, outcome), mismatches),
                 Ok(columns) => {
@@ -182,6 +216,8 @@ impl Expectation {
         put("payload", self.payload.clone().map(Value::from));
         put("reason", self.reason.clone().map(Value::from));
         put("row", self.row.clone().map(Value::from));
+        put("advantages", self.advantages.clone().map(Value::from));
+        put("state", self.state.clone());
         put("refused", self.refused.clone().map(Value::from));
         fields.into()
     }

@@ -1,5 +1,6 @@
 //! Golden cases: a file of dataset rows with completions and their expected
-//! verdicts, of the expected rows of a taskset, of sessions of a tool, or of attempts of an agent. `gavel plugin test` and
+//! verdicts, of the expected rows of a taskset, of sessions of a tool, of attempts of an agent, or of
+//! the advantages of groups. `gavel plugin test` and
 //! [`PluginBuilder::cases`](crate::PluginBuilder::cases) run them.
 
 mod attempt;
@@ -14,8 +15,8 @@ mod update;
 
 pub use attempt::AttemptCase;
 pub(crate) use attempt::is_attempt;
-pub(crate) use read::is_session;
 pub use read::{Case, CaseFile, Question};
+pub(crate) use read::{is_batch, is_session};
 pub use run::{Came, CaseResult, CaseResults, run, run_one};
 pub use session::{CallCase, PlayedSession, SessionCase};
 pub use table::{FakeChatTable, TestTable};

@@ -3,11 +3,13 @@
 use super::attempt::{AttemptCase, is_attempt};
 use super::session::SessionCase;
 use crate::about::About;
+use crate::batch::{batch, state_bytes};
 use crate::error::CaseError;
 use crate::expectation::Expectation;
 use gavel_data::files::without_bom;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Columns, Row, SampleInput, Shown};
+use gavel_plugin::advantage::Batch;
 use gavel_scoring::{Attempts, completion, has_completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -49,6 +51,8 @@ pub enum Question {
     Session(SessionCase),
     /// To attempt a task.
     Attempt(Box<AttemptCase>),
+    /// For the advantages of groups.
+    Batch(Arc<Batch>),
     /// Nothing: the plugin must refuse its parameters.
     Nothing,
 }
@@ -151,6 +155,8 @@ impl Case {
         } else if of_attempt {
             let attempt = AttemptCase::take(columns, own_expect, position)?;
             (Question::Attempt(Box::new(attempt)), derive(0, 0, position as u64, Purpose::Tool))
+        } else if is_batch(&columns) {
+            (Question::Batch(Arc::new(batch_question(&mut columns)?)), derive(0, 0, position as u64, Purpose::Plugin))
         } else if of_row || (columns.get("index").is_some() && !has_completion(&columns)) {
             row_question(&mut columns)?
         } else {
@@ -180,6 +186,34 @@ fn misspelt_expect(columns: &Columns) -> Option<String> {
 /// Whether a row is a session of a tool. A dataset may also have a column `calls`.
 pub(crate) fn is_session(columns: &Columns) -> bool {
     columns.get("calls").is_some() && columns.get("prompt").is_none() && !has_completion(columns)
+}
+
+/// Whether a row has groups for an advantage. A dataset may also have a column `groups`.
+pub(crate) fn is_batch(columns: &Columns) -> bool {
+    columns.get("groups").is_some() && columns.get("prompt").is_none() && !has_completion(columns)
+}
+
+/// The groups of a case, with the step and the state that the call gets.
+fn batch_question(columns: &mut Columns) -> Result<Batch, String> {
+    let mut value = |name: &str| columns.remove(name).map(|value| value.parse().unwrap_or_default());
+    let groups: Value = value("groups").unwrap_or_default();
+    let step = match value("step") {
+        None => 1,
+        Some(step) => step.as_u64().ok_or_else(|| format!("`step` must be a whole number from 0, not {step}"))?,
+    };
+    let state = match value("state") {
+        None => Vec::new(),
+        Some(state) => {
+            state_bytes(&state).ok_or_else(|| format!("`state` must be a text or a list of bytes, not {state}"))?
+        }
+    };
+    match columns.names().next() {
+        None => batch(groups, step, state),
+        Some(other) => Err(format!(
+            "`{}` does not go with `groups`\nhint: a case of an advantage has `groups`, `step` and `state`",
+            Shown(other)
+        )),
+    }
 }
 
 /// The question for a taskset's row, and its seed.

@@ -7,12 +7,13 @@ use crate::attempt::Attempt;
 use crate::call::Call;
 use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
-use crate::expectation::{Mismatch, no_row};
+use crate::expectation::{Mismatch, no_estimates, no_row};
 use crate::harness::Harness;
 use crate::plugin::LoadedPlugin;
 use crate::plugins::Plugins;
-use crate::report::{Report, RowReport, head, line, said};
+use crate::report::{EstimatesReport, Report, RowReport, head, line, said};
 use gavel_data::{Diagnosis, Evaluation, Shown, Usage};
+use gavel_plugin::advantage::EstimateCall;
 use gavel_plugin::{LoadError, PluginSpec, RowCall};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,6 +56,8 @@ pub enum Came {
     Session(PlayedSession),
     /// The attempt of an agent.
     Attempt(Box<Attempt>),
+    /// The call that asked for the advantages of groups.
+    Estimates(EstimateCall),
     /// Why the plugin refuses its parameters; `None` if it accepts them.
     Refusal(Option<String>),
 }
@@ -148,7 +151,7 @@ fn run_some(
         let plugin = plugins.of(first.params.as_ref());
         let inputs = group.iter().filter_map(|case| match &case.question {
             Question::Sample(input) => Some((case, input.clone())),
-            Question::Row(_) | Question::Session(_) | Question::Attempt(_) | Question::Nothing => None,
+            _ => None,
         });
         match &first.question {
             Question::Row(index) => cases.push(CaseResult::new(first, Came::Row(plugin.row(*index, first.seed)))),
@@ -159,6 +162,10 @@ fn run_some(
             Question::Attempt(attempt) => {
                 endpoints.restart(&first.replies);
                 cases.push(CaseResult::new(first, Came::Attempt(Box::new(attempt.run(plugin, first.seed)?))));
+            }
+            Question::Batch(batch) => {
+                let call = plugin.block_on(plugin.plugin().estimate_call(batch.clone(), first.seed));
+                cases.push(CaseResult::new(first, Came::Estimates(call)));
             }
             _ if judged => {
                 endpoints.restart(&first.replies);
@@ -188,6 +195,14 @@ fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
         )),
         Question::Sample(_) | Question::Row(_) if plugin.tool().is_some() => Err(format!(
             "`{}` is a tool, which only answers calls\nhint: a case of a tool has `calls`, each with `name`, `arguments` and `expect`",
+            plugin.name()
+        )),
+        Question::Batch(_) if !plugin.is_advantage() => Err(format!(
+            "`groups` are for an advantage, and `{}` is not one\nhint: give the case a `response`",
+            plugin.name()
+        )),
+        Question::Sample(_) if plugin.is_advantage() && !plugin.scores() => Err(format!(
+            "`{}` turns rewards into advantages, and does not score a response\nhint: a case of an advantage has `groups`, and `advantages` in `expect`",
             plugin.name()
         )),
         Question::Session(_) if plugin.tool().is_none() => {
@@ -223,6 +238,14 @@ fn came_of_row(call: &RowCall) -> String {
     }
 }
 
+/// The answer of an advantage in a few words.
+fn came_of_groups(call: &EstimateCall) -> String {
+    match &call.estimates {
+        Ok(_) => "advantages".to_owned(),
+        Err(outcome) => said(&no_estimates(call, outcome)),
+    }
+}
+
 impl CaseResults {
     /// The cases that failed.
     pub fn failed(&self) -> impl Iterator<Item = &CaseResult> {
@@ -252,9 +275,11 @@ impl CaseResult {
             (Came::Attempt(came), Question::Attempt(attempt), _) => attempt.mismatches(came),
             (Came::Evaluation(evaluation), _, Some(expected)) => expected.check(evaluation),
             (Came::Row(call), _, Some(expected)) => expected.check_row(call),
+            (Came::Estimates(call), _, Some(expected)) => expected.check_estimates(call),
             (Came::Refusal(refusal), _, Some(expected)) => expected.check_refusal(refusal.as_deref()),
             (Came::Evaluation(evaluation), _, None) => vec![Mismatch::unstated(said(evaluation))],
             (Came::Row(call), _, None) => vec![Mismatch::unstated(came_of_row(call))],
+            (Came::Estimates(call), _, None) => vec![Mismatch::unstated(came_of_groups(call))],
             _ => Vec::new(),
         };
         Self { case: case.clone(), came, mismatches }
@@ -278,6 +303,7 @@ impl CaseResult {
         match &self.came {
             Came::Evaluation(evaluation) => evaluation.usage,
             Came::Row(call) => call.usage,
+            Came::Estimates(call) => call.usage,
             Came::Session(session) => session.usage(),
             Came::Attempt(attempt) => attempt.report().usage,
             Came::Refusal(_) => Usage::default(),
@@ -289,6 +315,7 @@ impl CaseResult {
         match &self.came {
             Came::Evaluation(evaluation) => evaluation.diagnosis.as_ref(),
             Came::Row(call) => call.diagnosis.as_ref(),
+            Came::Estimates(call) => call.diagnosis.as_ref(),
             Came::Session(session) => session.calls.iter().rev().find_map(|call| call.report().diagnosis.as_ref()),
             Came::Attempt(attempt) => attempt.report().diagnosis.as_ref(),
             Came::Refusal(_) => None,
@@ -312,6 +339,7 @@ impl fmt::Display for CaseResult {
             }
             (Came::Evaluation(evaluation), _) => Report { sample: None, evaluation }.fmt(f),
             (Came::Row(call), _) => RowReport(call).fmt(f),
+            (Came::Estimates(call), _) => EstimatesReport(call).fmt(f),
             (Came::Session(PlayedSession { calls, state }), _) => {
                 (1..).zip(calls).try_for_each(|(number, call)| call.fmt_with(f, &format!("call {number}")))?;
                 match state {
