@@ -282,6 +282,49 @@ fn an_agent_attempts_tasks() {
     an_agent_in_c_asks_for_everything(&project);
 }
 
+#[test]
+fn an_advantage_gives_the_same_in_every_language() {
+    let project = Project::empty();
+    for language in ["rust", "python", "c", "cpp", "ts"] {
+        make(&project, language, "advantage");
+    }
+    // As for agents.
+    run(&project, &["plugin", "new", "advantage-js", "--lang", "js", "--kind", "advantage"]);
+    std::os::unix::fs::symlink(project.path("advantage-ts/node_modules"), project.path("advantage-js/node_modules"))
+        .unwrap();
+    let tested = Command::new("node").arg("--test").current_dir(project.path("advantage-js")).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+    for language in LANGUAGES {
+        let cases = project.read(&format!("advantage-{language}/cases.jsonl"));
+        assert_eq!(cases, project.read("advantage-rust/cases.jsonl"), "{language}");
+    }
+    // What the plugin sees, and the three forms of an answer.
+    let group = json!({"task_id": "t", "data_source": "math", "samples": [
+        {"reward": 0.5, "parts": {"a": {"score": 1, "weight": 2, "metrics": {"m": 3}}, "b": null}, "tokens": 2},
+        {"reward": 0, "trajectories": [
+            {"tokens": 4, "learned": [[0, 2], [3, 4]], "credit": [[0, 1, 0.5]], "prompt_tokens": 7, "versions": [1, 2],
+             "finish_reason": "length", "penalty": 0.25, "logprob": -2.5},
+            {"tokens": 1}
+        ]},
+        {"reward": 1}
+    ]});
+    let seen = "t math [] | a 8 4 4 m=12 | b 4 none 0 | 0 0 0 2 0-2 0 0 none none | 0 7 1 4 0-2 3-4 0-1:2 1 -10 1 2 | 1 0 0 1 0-1 0 0 none none | 0 0 0 1 0-1 0 0 none none";
+    let advantages = json!([[0.5, [0.5, 1.5], [[7]]]]);
+    let expect = json!({"advantages": advantages, "state": format!("before 3 {seen}")});
+    let case = json!({"groups": [group], "step": 3, "state": "before", "expect": expect}).to_string() + "\n";
+    for (language, file, source) in [
+        ("rust", "src/lib.rs", include_str!("echoes/advantage.rs")),
+        ("python", "main.py", include_str!("echoes/advantage.py")),
+        ("ts", "main.ts", include_str!("echoes/advantage.ts")),
+        ("c", "src/plugin.c", include_str!("echoes/advantage.c")),
+    ] {
+        project.write(&format!("advantage-{language}/{file}"), source);
+        project.write(&format!("advantage-{language}/cases.jsonl"), &case);
+        let said = run(&project, &["plugin", "test", &format!("advantage-{language}")]);
+        assert!(said.contains("1 case passed"), "{language}: {said}");
+    }
+}
+
 fn an_agent_in_c_asks_for_everything(project: &Project) {
     project.write("agent-c/src/plugin.c", include_str!("echoes/agent.c"));
     let call = |name: &str| json!({"name": name, "arguments": {"by": 2}});

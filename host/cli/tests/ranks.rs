@@ -286,6 +286,34 @@ fn every_rank_helps_with_a_critic_a_reference_and_supervised_steps() {
 }
 
 #[test]
+fn one_rank_asks_the_plugin_for_advantages_and_all_learn_from_its_answer() {
+    let project = Project::new();
+    let guest = project::built("guests/estimators.wasm");
+    let text = project.read("train.toml");
+    let limits = "limits = { cpu = \"60s\", timeout = \"120s\" }";
+    let own = |estimator: &str| {
+        let plugin = format!("[plugin.own]\npath = {guest:?}\nparams = {{ estimator = {estimator:?} }}\n{limits}\n");
+        project.write(&format!("{estimator}.toml"), &format!("{text}\n{plugin}"));
+    };
+    ["gdpo", "fails"].into_iter().for_each(own);
+    let plugin = ["--set", "train.advantage=plugin:own", "--set", "train.min_scored=2"];
+    let built_in = ["train", "-c", "train.toml", "--set", "train.algorithm=gdpo", "--set", "log.name=built-in"];
+    succeed(&project, 2, &built_in);
+    succeed(&project, 2, &[&["train", "-c", "gdpo.toml", "--set", "log.name=own"][..], &plugin].concat());
+    assert!(weights(&project, "runs/own") == weights(&project, "runs/built-in"), "the weights differ");
+    assert!(project.metrics("runs/own")[1].contains_key("time/advantage"));
+    let failing = [&["train", "-c", "fails.toml", "--set", "log.name=fails"][..], &plugin].concat();
+    for (number, (status, said)) in ends(start(&project, 2, &failing)).into_iter().enumerate() {
+        assert_eq!(status.code(), Some(2), "rank {number}: {said}");
+        assert!(
+            said.contains("step 2: the advantage plugin `own` returned no advantages: plugin fault: group 0"),
+            "{said}"
+        );
+    }
+    assert!(project.path("runs/fails/checkpoints/step-000001").is_dir());
+}
+
+#[test]
 fn a_rank_that_is_killed_ends_the_others_and_any_number_of_ranks_resumes() {
     let project = Project::new();
     let args = ["train", "-c", "train.toml", "--set", "train.steps=400", "--set", "schedule.max_staleness=1"];
