@@ -3,10 +3,10 @@
 //! it runs.
 
 pub use gavel_sdk::{
-    ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict, export_judger,
-    export_reward,
+    Advantage, ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict,
+    export_advantage, export_judger, export_reward,
 };
-pub use gavel_sdk::{chat, exec};
+pub use gavel_sdk::{advantage, chat, exec};
 
 /// The values that an attack may return from `score`.
 pub trait Answer {
