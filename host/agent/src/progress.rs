@@ -43,12 +43,13 @@ impl Default for EpisodeProgress {
 }
 
 impl EpisodeProgress {
-    /// The progress of the episode `episode`. Its waits are counted together with the waits of other episodes.
+    /// The progress of the episode with the id `episode`, which may be empty. Its waits are counted together with the waits of other episodes.
     pub fn among(waits: &PolicyWaits, episode: String) -> Self {
         waits.begin();
         let now = EpisodeWait { what: WaitsFor::Policy, since: Instant::now() };
         let waits_for = Mutex::new(Waiting { now, longest: None });
-        Self { shared: Arc::new(Shared { waits_for, episode, waits: waits.clone() }), outside: OutsideWaits::default() }
+        let outside = OutsideWaits::default().made_for((!episode.is_empty()).then(|| episode.as_str().into()));
+        Self { shared: Arc::new(Shared { waits_for, episode, waits: waits.clone() }), outside }
     }
 
     /// What it waits for.

@@ -55,6 +55,6 @@ pub use reward_model::RewardModelTable;
 pub use reward_steps::{EachStep, StepsScoreName, StepsTable};
 pub use run_config::Config;
 pub use schedule::ScheduleTable;
-pub use tables::{CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
+pub use tables::{CallsLog, CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{FilterGroups, OnOutcome, RlTable, SftTable, Turns};
 pub use train_table::{ModelKind, TrainTable};

@@ -6,7 +6,7 @@ use crate::error::ConfigError;
 use crate::loading_table::LoadingTable;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
-use gavel_plugin::SandboxConfig;
+use gavel_plugin::{CallLog, SandboxConfig};
 use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use gavel_runs::{FolderConfig, Retention};
 use gavel_torch::peers::Rendezvous;
@@ -300,6 +300,30 @@ impl CheckpointTable {
     }
 }
 
+/// What is written down of the requests that plugins make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallsLog {
+    /// Nothing.
+    Off,
+    /// Their endpoints, times, sizes and ends.
+    #[default]
+    Sizes,
+    /// Questions and answers, too.
+    Text,
+}
+
+impl CallsLog {
+    /// A log that keeps this.
+    pub fn open(self) -> Option<CallLog> {
+        match self {
+            Self::Off => None,
+            Self::Sizes => Some(CallLog::new(false)),
+            Self::Text => Some(CallLog::new(true)),
+        }
+    }
+}
+
 /// `[log]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -312,6 +336,8 @@ pub struct LogTable {
     pub trajectories: bool,
     /// Whether a trajectory's line has its token ids, too; no by default.
     pub token_ids: bool,
+    /// What is written down of the requests that plugins make; `sizes` by default.
+    pub calls: CallsLog,
     /// Whether TensorBoard event files are written; yes by default.
     pub tensorboard: bool,
     /// The command line of this process, without secrets. It is no key.
@@ -326,6 +352,7 @@ impl Default for LogTable {
             name: "run".into(),
             trajectories: true,
             token_ids: false,
+            calls: CallsLog::default(),
             tensorboard: true,
             command: None,
         }

@@ -25,6 +25,6 @@ pub use limiter::{Asker, Courier, Limiter, LimiterError, LimiterTable, Turn, Tur
 pub use on_endpoint_down::OnEndpointDown;
 pub use reported::{Reported, retry_after};
 pub use retry::may_help;
-pub use secret::{names_a_key, without_secret};
+pub use secret::{names_a_key, without_cut_secret, without_secret};
 pub use servers::{ChosenServer, Down, Servers};
 pub use tls::{NoRootCertificates, tls_client_config, trusting};

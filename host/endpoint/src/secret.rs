@@ -25,7 +25,7 @@ pub fn without_secret(bytes: Vec<u8>, secret: &[u8], shown: &str) -> Vec<u8> {
 }
 
 /// The same for bytes that may end within a secret.
-pub(crate) fn without_cut_secret(bytes: Vec<u8>, secret: &[u8], shown: &str) -> Vec<u8> {
+pub fn without_cut_secret(bytes: Vec<u8>, secret: &[u8], shown: &str) -> Vec<u8> {
     replaced(bytes, secret, shown, true)
 }
 

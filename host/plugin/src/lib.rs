@@ -44,5 +44,5 @@ pub use outside::{
 pub use outside::{OutsideWait, OutsideWaits, RewardModel};
 pub use plugin::{Plugin, RowCall, TasksetError};
 pub use sandbox::{Sandbox, SandboxConfig};
-pub use tape::{CallTape, Player, Recorder, RequestHash, Tape, TapeError};
+pub use tape::{CallLog, CallTape, Player, Recorder, RequestHash, TakenCalls, Tape, TapeError};
 pub use tool::{Tool, ToolReport, ToolSession};

@@ -42,6 +42,16 @@ pub fn trained_rows(run: &Path, step: u64, rank: usize) -> PathBuf {
     rows(run).join(step_file(step, rank))
 }
 
+/// The folder of the requests that plugins made.
+pub fn calls(run: &Path) -> PathBuf {
+    run.join("calls")
+}
+
+/// The requests of a rank's plugins that ended in a step: a request a line.
+pub fn step_calls(run: &Path, step: u64, rank: usize) -> PathBuf {
+    calls(run).join(step_file(step, rank))
+}
+
 /// The name of a file that a rank writes for a step.
 pub(crate) fn step_file(step: u64, rank: usize) -> String {
     format!("step-{step:06}{}.jsonl", of_rank(rank))

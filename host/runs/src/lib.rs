@@ -8,6 +8,7 @@
 //! | `trajectories/step-NNNNNN.jsonl` | a line a trajectory: what is not the task's, and every plugin's outcome | [`RunFolder`], [`SampleWriter`] | [`SampleReader`] |
 //! | `tasks.jsonl` | each task once, by its hash | [`TaskStore`] | [`read_tasks`] |
 //! | `rows/step-NNNNNN.jsonl` | a line a row that a step of `gavel sft` trained on | [`RunFolder`] | [`read_rows`] |
+//! | `calls/step-NNNNNN.jsonl` | a line a request that a plugin made, and that ended in the step | [`RunFolder`], [`CallStore`] | |
 //! | `validation/` | answers to the validation set, in `trajectories/` and `tasks.jsonl` of this folder | [`RunFolder`] | [`SampleReader`] |
 //! | `plugins/lineups.json` | the plugins with parameters, limits and weights, and since which step | [`write_plugin_sets`] | [`read_plugin_sets`] |
 //! | `plugins/<hash>.wasm` | the components | [`keep_component`] | [`find_component`] |
@@ -17,13 +18,14 @@
 //! | `events.out.tfevents.*` | the numbers of each step, for TensorBoard | [`RunFolder`] | |
 //!
 //! Of several ranks, each has its own `trajectories/step-NNNNNN.rank-N.jsonl`, `rows/step-NNNNNN.rank-N.jsonl`,
-//! `tasks.rank-N.jsonl` and index of the tape; readers take them together.
+//! `calls/step-NNNNNN.rank-N.jsonl`, `tasks.rank-N.jsonl` and index of the tape; readers take them together.
 //!
 //! A run under way has one [`RunFolder`], in one process; readers do not need
 //! it. After a kill or a power cut at any moment, the folder can be replayed
 //! and resumed from. The folder that `gavel score --record` makes has the
-//! samples, the tasks, the plugins and the tape.
+//! samples, the tasks, the plugins, the tape and the requests.
 
+mod calls;
 mod checkpoints;
 mod config;
 mod config_file;
@@ -49,6 +51,7 @@ mod step_files;
 mod tasks;
 mod tensorboard;
 
+pub use calls::CallStore;
 pub use checkpoints::{Checkpoints, Retention, Spent, State, check_weights};
 pub use config::{is_within, read_config};
 pub use config_file::{ConfigFile, ConfigFileError};

@@ -2,6 +2,7 @@
 //! Only the process that holds it writes there. A run never writes into the
 //! folder of another.
 
+use crate::calls::{CallStore, forget_calls_after};
 use crate::checkpoints::{Checkpoints, Retention, State};
 use crate::config;
 use crate::error::{Result, RunError, listed};
@@ -14,8 +15,8 @@ use crate::run_lock::RunLock;
 use crate::samples::{SampleWriter, ScoredSample, forget_samples_after};
 use crate::tasks::TaskStore;
 use crate::tensorboard::EventWriter;
-use gavel_data::disk;
 use gavel_data::files::make_folder;
+use gavel_data::{OutsideCall, disk};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -46,7 +47,8 @@ pub struct RunFolder {
     shared: Option<Shared>,
     tasks: TaskStore,
     rows: RowStore,
-    /// Files of samples and rows that a power cut could still damage.
+    calls: CallStore,
+    /// Files of samples, rows and requests that a power cut could still damage.
     unsynced: Vec<PathBuf>,
     token_ids: bool,
 }
@@ -129,14 +131,16 @@ impl RunFolder {
         if !path.is_dir() {
             return Err(RunError::NotShared { run: path.to_owned() });
         }
-        let (path, tasks, rows) = (path.to_owned(), TaskStore::of_rank(path, rank)?, RowStore::new(path, rank));
-        Ok(Self { path, rank, shared: None, tasks, rows, unsynced: Vec::new(), token_ids: folder.token_ids })
+        let (tasks, rows, calls) =
+            (TaskStore::of_rank(path, rank)?, RowStore::new(path, rank), CallStore::new(path, rank));
+        let path = path.to_owned();
+        Ok(Self { path, rank, shared: None, tasks, rows, calls, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
     fn open(path: PathBuf, folder: &FolderConfig, lock: RunLock) -> Result<Self> {
         let checkpoints = layout::checkpoints(&path);
         make_folder(&checkpoints).map_err(RunError::io("make the folder", &checkpoints))?;
-        let (tasks, rows) = (TaskStore::open(&path)?, RowStore::new(&path, 0));
+        let (tasks, rows, calls) = (TaskStore::open(&path)?, RowStore::new(&path, 0), CallStore::new(&path, 0));
         let metrics = MetricsLog::open(&path)?;
         let events = match folder.tensorboard {
             true => Some(EventWriter::create(&path).map_err(RunError::io("write events in", &path))?),
@@ -144,7 +148,7 @@ impl RunFolder {
         };
         let (command, validation) = (folder.command.clone(), TaskStore::open(&layout::validation(&path))?);
         let shared = Some(Shared { command, metrics, events, validation, _lock: lock });
-        Ok(Self { path, rank: 0, shared, tasks, rows, unsynced: Vec::new(), token_ids: folder.token_ids })
+        Ok(Self { path, rank: 0, shared, tasks, rows, calls, unsynced: Vec::new(), token_ids: folder.token_ids })
     }
 
     /// The folder.
@@ -183,6 +187,13 @@ impl RunFolder {
     /// Records rows of a dataset that this rank trained on in a step, as far as the run has room for them.
     pub fn keep_rows(&mut self, step: u64, rows: &[TrainedRow]) -> Result<()> {
         self.unsynced.extend(self.rows.keep(step, rows)?);
+        Ok(())
+    }
+
+    /// Records requests of this rank's plugins that ended in a step, as far as the run has room for them.
+    pub fn keep_calls(&mut self, step: u64, calls: &[OutsideCall]) -> Result<()> {
+        self.calls.add(step, calls)?;
+        self.unsynced.extend(self.calls.finish()?);
         Ok(())
     }
 
@@ -262,6 +273,7 @@ impl RunFolder {
         let samples = forget_samples_after(&self.path, step)?;
         forget_samples_after(&layout::validation(&self.path), step)?;
         forget_rows_after(&self.path, step)?;
+        forget_calls_after(&self.path, step)?;
         let shared = self.shared.as_mut();
         let (metrics, damaged) = match shared {
             Some(Shared { metrics, events, .. }) => {

@@ -17,6 +17,8 @@ pub struct PendingGroup(Arc<Waiting>);
 
 struct Waiting {
     size: usize,
+    /// Its id; absent outside of a run.
+    id: Option<Arc<str>>,
     /// Its place among all groups, for the order of requests.
     number: u64,
     /// The calls, by the judge's number.
@@ -60,8 +62,17 @@ struct Member {
 impl PendingGroup {
     /// A group of `size` samples.
     pub fn new(size: usize) -> Self {
+        Self::with(size, None)
+    }
+
+    /// The same with an id, by which the records of requests name it. The ids of its samples begin with it.
+    pub fn named(size: usize, id: impl Into<Arc<str>>) -> Self {
+        Self::with(size, Some(id.into()))
+    }
+
+    fn with(size: usize, id: Option<Arc<str>>) -> Self {
         let ended = watch::Sender::new(Ended::default());
-        Self(Arc::new(Waiting { size, number: group_number(), judgements: Mutex::default(), ended }))
+        Self(Arc::new(Waiting { size, id, number: group_number(), judgements: Mutex::default(), ended }))
     }
 
     /// The requests of the call of judge `number`.
@@ -71,7 +82,12 @@ impl PendingGroup {
 
     /// The requests of a call of `judge` for one of its samples.
     pub(crate) fn waits_of_sample(&self, judge: &str, sample: u32) -> OutsideWaits {
-        OutsideWaits::of(Asker { plugin: judge.into(), group: self.0.number, sample })
+        let id = self.0.id.as_ref().map(|group| format!("{group}.{sample}").into());
+        self.waits_for(judge, sample, id)
+    }
+
+    fn waits_for(&self, judge: &str, sample: u32, id: Option<Arc<str>>) -> OutsideWaits {
+        OutsideWaits::of(Asker { plugin: judge.into(), group: self.0.number, sample }).made_for(id)
     }
 
     fn judgement<'a>(
@@ -80,7 +96,7 @@ impl PendingGroup {
         number: usize,
         judge: &str,
     ) -> &'a mut Judgement {
-        let new = || Judgement { members: Vec::new(), waits: self.waits_of_sample(judge, 0) };
+        let new = || Judgement { members: Vec::new(), waits: self.waits_for(judge, 0, self.0.id.clone()) };
         judgements.entry(number).or_insert_with(new)
     }
 

@@ -144,7 +144,7 @@ impl GroupQueue {
             row: self.stream.row(draw),
             is_here: true,
             version,
-            judged_together: PendingGroup::new(size),
+            judged_together: PendingGroup::named(size, self.group_id(draw)),
             samples,
         }
     }
@@ -160,8 +160,13 @@ impl GroupQueue {
 
     /// A sample's id.
     fn id(&self, SampleKey { draw, index }: SampleKey) -> String {
+        format!("{}.{index}", self.group_id(draw))
+    }
+
+    /// The id of a draw's group, with which the ids of its samples begin.
+    fn group_id(&self, draw: u64) -> String {
         let (step, group) = self.numbering.place(draw);
-        format!("{step}.{group}.{index}")
+        format!("{step}.{group}")
     }
 
     /// When no episode asked the policy.

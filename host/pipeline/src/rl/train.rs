@@ -168,7 +168,10 @@ impl RlRun<'_> {
     /// Leaves a checkpoint of a run that stops by a failure, unless other ranks may be elsewhere or gone. A step that did
     /// not end is taken again.
     async fn leave_checkpoint(&mut self, error: &PipelineError) {
-        let logged = self.run.recorder.log_waiting();
+        let recorder = &mut self.run.recorder;
+        // What the step that failed has asked may be why.
+        let kept = recorder.keep_calls(recorder.whole().step + 1);
+        let logged = recorder.log_waiting().and(kept);
         if self.run.ranks.are_several() && !matches!(error, PipelineError::StoppedTogether(_)) {
             return self.run.recorder.report_left(logged);
         }

@@ -7,7 +7,7 @@ use crate::run::summary::Summary;
 use crate::samples::DrawnGroup;
 use gavel_config::CheckpointTable;
 use gavel_data::{Group, Member};
-use gavel_plugin::Tape;
+use gavel_plugin::{CallLog, TakenCalls, Tape};
 use gavel_runs::Metrics;
 use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, Spent, State, TrainedRow};
 use gavel_text::TextModel;
@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     folder: RunFolder,
     /// Where the answers that plugins get from outside are recorded.
     tape: Tape,
+    /// Where their requests are noted, if they are.
+    calls: Option<CallLog>,
     table: CheckpointTable,
     state: State,
     /// The state at the end of the last step, which a checkpoint keeps.
@@ -40,12 +42,13 @@ impl Recorder {
     pub(crate) fn new(
         folder: RunFolder,
         tape: Tape,
+        calls: Option<CallLog>,
         table: CheckpointTable,
         state: Option<State>,
         ranks: Ranks,
     ) -> Self {
         let (is_new, state) = (state.is_none(), state.unwrap_or_default());
-        Self { folder, tape, table, whole: state.clone(), state, waiting: None, is_new, ranks }
+        Self { folder, tape, calls, table, whole: state.clone(), state, waiting: None, is_new, ranks }
     }
 
     /// Where the run stands.
@@ -99,6 +102,15 @@ impl Recorder {
             })
         });
         Ok(self.folder.keep_samples(step, samples, prompt_text(text))?)
+    }
+
+    /// Adds the requests of this rank's plugins that ended since the last call of this to those of step `step`.
+    pub(crate) fn keep_calls(&mut self, step: u64) -> Result<()> {
+        let Some(TakenCalls { calls, left_out }) = self.calls.as_ref().map(CallLog::take) else { return Ok(()) };
+        if left_out > 0 {
+            tracing::warn!("step {step}: {left_out} requests of plugins are not kept: there were too many");
+        }
+        Ok(self.folder.keep_calls(step, &calls)?)
     }
 
     /// Whether further rows are kept.

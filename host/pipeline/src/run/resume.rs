@@ -6,7 +6,7 @@ use crate::run::recorder::Recorder;
 use crate::run::setup::Setup;
 use crate::run::start::Start;
 use gavel_config::{Config, TrainTable};
-use gavel_plugin::Tape;
+use gavel_plugin::{CallLog, Tape};
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
 use gavel_scoring::recording::{Grouping, KeptComponents, PluginSet, RecordingError, keep_plugin_set};
 use serde::Serialize;
@@ -18,6 +18,7 @@ pub(crate) struct Opened {
     ranks: Ranks,
     folder: RunFolder,
     tape: Tape,
+    calls: Option<CallLog>,
     checkpoint: Option<(PathBuf, State)>,
 }
 
@@ -108,9 +109,10 @@ pub(crate) fn open_folder<T: TrainTable + Serialize>(opening: Opening<'_, T>) ->
     }
     // No rank records anything before.
     ranks.exchange(&())?;
-    let tape = Tape::record_as(tape, ranks.rank());
+    let calls = config.log.calls.open();
+    let tape = Tape::record_as(tape, ranks.rank(), calls.clone());
     setup.scorer.use_tape(tape.clone());
-    Ok(Opened { ranks: ranks.clone(), folder, tape, checkpoint })
+    Ok(Opened { ranks: ranks.clone(), folder, tape, calls, checkpoint })
 }
 
 /// The folder of a new run, which rank 0 makes.
@@ -146,7 +148,7 @@ impl Opened {
 
     /// Drops what the run has of later steps, and records from here on.
     pub(crate) fn into_recorder<T: TrainTable + Serialize>(self, config: &Config<T>) -> Result<Recorder> {
-        let Self { ranks, mut folder, tape, checkpoint } = self;
+        let Self { ranks, mut folder, tape, calls, checkpoint } = self;
         if ranks.are_several() && ranks.is_first() {
             match ranks.drawing() {
                 drawing if drawing == ranks.size() => tracing::info!("{} ranks", ranks.size()),
@@ -167,7 +169,7 @@ impl Opened {
         };
         // No rank records anything before what came later is dropped.
         ranks.exchange(&())?;
-        Ok(Recorder::new(folder, tape, config.checkpoint.clone(), state, ranks))
+        Ok(Recorder::new(folder, tape, calls, config.checkpoint.clone(), state, ranks))
     }
 }
 

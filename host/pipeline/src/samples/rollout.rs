@@ -140,7 +140,7 @@ impl Rollout {
         let mut draws = Vec::new();
         for (number, prompt) in prompts.iter().copied().enumerate() {
             let seeds = seeds(number);
-            let judged_together = PendingGroup::new(seeds.len());
+            let judged_together = PendingGroup::named(seeds.len(), prompt.task.id.as_str());
             draws.extend(seeds.into_iter().enumerate().map(|(index, seeds)| {
                 let key = SampleKey { draw: number as u64, index };
                 let progress = self.validating.draw(key, format!("{}.{index}", prompt.task.id));

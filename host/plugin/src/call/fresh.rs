@@ -33,6 +33,7 @@ impl CallSetup<'_> {
     /// The traces of a new call.
     pub(crate) fn traces(&self, plugin: &Loaded) -> Traces {
         let tape = plugin.shared.tape().of_call(&plugin.name, self.input, self.seed);
+        let tape = tape.made_for(self.waits.subject());
         Traces::new(&plugin.limits, tape, self.waits.clone())
     }
 }

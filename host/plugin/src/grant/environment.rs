@@ -1,7 +1,7 @@
 //! `env`: environment variables that a plugin sees.
 
 use super::error::GrantError;
-use gavel_endpoint::without_secret;
+use gavel_endpoint::{without_cut_secret, without_secret};
 use std::env::VarError;
 use wasmtime_wasi::WasiCtxBuilder;
 
@@ -42,13 +42,21 @@ impl Environment {
 
     /// Replaces the value of a variable by its name, however it is written: see [`without_secret`].
     pub fn redact(&self, text: String) -> String {
+        self.redact_with(text.into_bytes(), without_secret)
+    }
+
+    /// The same for the beginning of a text, which may end within a value.
+    pub(super) fn redact_beginning(&self, text: Vec<u8>) -> String {
+        self.redact_with(text, without_cut_secret)
+    }
+
+    fn redact_with(&self, text: Vec<u8>, without: fn(Vec<u8>, &[u8], &str) -> Vec<u8>) -> String {
         // A header has a value without the spaces around it.
         let mut secrets: Vec<_> = self.0.iter().map(|(name, value)| (name, value.trim())).collect();
         // A value may begin with another one.
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        let clean = secrets
-            .into_iter()
-            .fold(text.into_bytes(), |text, (name, value)| without_secret(text, value.as_bytes(), &format!("${name}")));
+        let clean =
+            secrets.into_iter().fold(text, |text, (name, value)| without(text, value.as_bytes(), &format!("${name}")));
         // Whole characters were replaced.
         String::from_utf8(clean).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
@@ -70,6 +78,7 @@ mod tests {
         let env = Environment(vec![("KEY".into(), "s3cret-token".into()), ("MODE".into(), "a".into())]);
         assert_eq!(env.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
         assert_eq!(env.redact(r"é s3cret\u002dtoken, czNjcmV0LXRva2Vu, a".into()), "é $KEY, $KEY, a");
+        assert_eq!(env.redact_beginning(b"a bad token s3cret-t".to_vec()), "a bad token $KEY");
         let spaced = Environment(vec![("KEY".into(), " s3cret-token\n".into())]);
         assert_eq!(spaced.redact("a bad token s3cret-token.".into()), "a bad token $KEY.");
         let nested = [("A", "s3cret"), ("B", "s3cret-and-more")].map(|(name, value)| (name.into(), value.into()));

@@ -1,5 +1,6 @@
 //! The grants of a loaded plugin, and each call's share of them.
 
+use super::call_outside::CallOutside;
 use super::chat::{AskedModel, ChatAccess, ChatCalls};
 use super::clock::{Clock, MonotonicClock, VirtualTime};
 use super::environment::Environment;
@@ -24,7 +25,7 @@ pub(crate) struct Granted {
     chat: Arc<ChatAccess>,
     reward_model: Arc<ChatAccess>,
     exec: Arc<ExecAccess>,
-    pub(super) env: Environment,
+    pub(super) env: Arc<Environment>,
     clock: ClockGrant,
     random: RandomGrant,
 }
@@ -36,7 +37,7 @@ impl Granted {
         let http_limit = grants.limit.as_deref().map(|name| HttpLimit::find(name, outside)).transpose()?;
         let pool = grants.servers.as_ref().map(|table| ServerPool::open(table, outside)).transpose()?;
         let http = HttpAccess::open(http::parse_all(&grants.http)?, outside.http.get().cloned())?;
-        let env = Environment::read(&grants.env)?;
+        let env = Arc::new(Environment::read(&grants.env)?);
         let http = http.with_variables(env.values().collect());
         Ok(Arc::new(Self {
             folders: ReadRule::parse_all(&grants.read)?.into_iter().map(Folder::open).collect::<Result<_, _>>()?,
@@ -62,7 +63,7 @@ impl Granted {
             chat: Arc::default(),
             reward_model: Arc::default(),
             exec: Arc::default(),
-            env: Environment::read(&[])?,
+            env: Arc::new(Environment::read(&[])?),
             clock: ClockGrant::default(),
             random: RandomGrant::default(),
         }))
@@ -93,14 +94,15 @@ impl Granted {
             }
             ClockGrant::Real => Clock::real(),
         };
+        let outside = CallOutside { tape: tape.clone(), meter: meter.clone(), env: self.env.clone() };
         CallGrants {
             granted: self.clone(),
             clock,
-            http: HttpCalls::new(self.http.clone(), refusals.clone(), tape.clone(), meter.clone()),
+            http: HttpCalls::new(self.http.clone(), refusals.clone(), outside.clone()),
             http_ctx: http::context(),
-            chat: ChatCalls::new(self.chat.clone(), tape.clone(), meter.clone()),
-            reward_model: ChatCalls::new(self.reward_model.clone(), tape.clone(), meter.clone()),
-            exec: ExecCalls::new(self.exec.clone(), meter.clone(), seed),
+            chat: ChatCalls::new(self.chat.clone(), outside.clone()),
+            reward_model: ChatCalls::new(self.reward_model.clone(), outside.clone()),
+            exec: ExecCalls::new(self.exec.clone(), outside, seed),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! processor time that grow with a guest's requests are charged to its
 //! [`CallMeter`](crate::CallMeter).
 
+mod call_outside;
 mod chat;
 mod clock;
 mod environment;

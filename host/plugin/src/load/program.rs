@@ -12,7 +12,7 @@ use crate::load::component::{compile_once, read};
 use crate::load::contract;
 use crate::load::spec::ProgramSpec;
 use crate::outside::{CallMeter, ChildEnding, ChildJob, ChildReport, OutsideWaits, RunProgram};
-use crate::tape::Tape;
+use crate::tape::{QueueTime, Tape};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{Budget, Outcome};
@@ -66,8 +66,14 @@ impl Program {
         })
     }
 
-    /// Runs a job; its use is charged to the call of `pauses`.
-    async fn run_child(self: Arc<Self>, job: ChildJob, seed: u64, pauses: &Pauses) -> Option<ChildReport> {
+    /// Runs a job; its use is charged to the call of `pauses`, and `queued` ends once there is a place for it.
+    async fn run_child(
+        self: Arc<Self>,
+        job: ChildJob,
+        seed: u64,
+        pauses: &Pauses,
+        queued: &QueueTime,
+    ) -> Option<ChildReport> {
         let mut limits = Limits {
             cpu: job.cpu.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu)),
             memory: job.memory.map_or(self.limits.memory, |memory| memory.min(self.limits.memory)),
@@ -77,6 +83,7 @@ impl Program {
         };
         // The host holds the child's printed output in addition to its memory.
         let (_permit, reserved) = self.children.permit(limits.memory.saturating_add(limits.log)).await?;
+        queued.stop();
         // The call has no timer while its children run: it ends when one of them has used up its remaining time.
         limits.deadline = limits.deadline.min(pauses.left());
         let traces = Traces::new(&limits, Tape::Off.of_call("", "", 0), OutsideWaits::default());
@@ -99,8 +106,14 @@ impl Program {
 }
 
 impl RunProgram for Program {
-    fn run(self: Arc<Self>, job: ChildJob, seed: u64, parent: CallMeter) -> BoxFuture<'static, Option<ChildReport>> {
-        async move { self.run_child(job, seed, parent.pauses()).await }.boxed()
+    fn run(
+        self: Arc<Self>,
+        job: ChildJob,
+        seed: u64,
+        parent: CallMeter,
+        queued: Arc<QueueTime>,
+    ) -> BoxFuture<'static, Option<ChildReport>> {
+        async move { self.run_child(job, seed, parent.pauses(), &queued).await }.boxed()
     }
 }
 

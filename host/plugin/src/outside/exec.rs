@@ -1,6 +1,7 @@
 //! Programs that plugins may run, behind the import `exec`.
 
 use crate::outside::call_meter::CallMeter;
+use crate::tape::QueueTime;
 use futures::future::BoxFuture;
 use gavel_data::Budget;
 use std::collections::BTreeMap;
@@ -46,8 +47,14 @@ pub(crate) enum ExecError {
 pub(crate) trait RunProgram: Send + Sync {
     /// Runs a job with the random numbers of `seed`; `None` if the host could
     /// not run it. The child's use is charged to its `parent`. The wait for a free
-    /// place is not: meanwhile the parent must count as queued.
-    fn run(self: Arc<Self>, job: ChildJob, seed: u64, parent: CallMeter) -> BoxFuture<'static, Option<ChildReport>>;
+    /// place is not: meanwhile the parent must count as queued. It ends the wait that `queued` has begun.
+    fn run(
+        self: Arc<Self>,
+        job: ChildJob,
+        seed: u64,
+        parent: CallMeter,
+        queued: Arc<QueueTime>,
+    ) -> BoxFuture<'static, Option<ChildReport>>;
 }
 
 /// The programs of a sandbox, by name.

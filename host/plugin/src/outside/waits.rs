@@ -1,5 +1,6 @@
 //! The requests that a call waits for, for display.
 
+use crate::tape::QueueTime;
 use gavel_endpoint::{Asker, Limiter, Turn};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Default)]
 pub struct OutsideWaits {
     asker: Asker,
+    /// The id of the sample or the group that the call is made for.
+    made_for: Option<Arc<str>>,
     requests: Arc<Mutex<Requests>>,
 }
 
@@ -37,7 +40,17 @@ pub struct OutsideWait {
 impl OutsideWaits {
     /// The waits of calls on behalf of `asker`.
     pub fn of(asker: Asker) -> Self {
-        Self { asker, requests: Arc::default() }
+        Self { asker, ..Self::default() }
+    }
+
+    /// The same waits, of calls for the sample or the group with this id.
+    pub fn made_for(self, id: Option<Arc<str>>) -> Self {
+        Self { made_for: id, ..self }
+    }
+
+    /// The id of the sample or the group that the calls are made for.
+    pub(crate) fn subject(&self) -> Option<&Arc<str>> {
+        self.made_for.as_ref()
     }
 
     /// On whose behalf the calls wait.
@@ -71,19 +84,20 @@ impl OutsideWaits {
     /// Waits for the turn of a request that costs no tokens. Meanwhile, the call is shown as waiting for
     /// `limiter/NAME`.
     pub async fn turn(&self, name: &str, limiter: &Limiter) -> Turn {
-        let _open = self.queue(&format!("limiter/{name}"));
+        let _open = self.queue(&format!("limiter/{name}"), Arc::default());
         limiter.turn(&self.asker, 0.0).await
     }
 
-    /// Notes that a request waits for its turn at an endpoint.
-    pub(crate) fn queue(&self, endpoint: &str) -> OpenRequest {
+    /// Notes that a request waits for its turn at an endpoint. The waits for turns add up in `queued`.
+    pub(crate) fn queue(&self, endpoint: &str, queued: Arc<QueueTime>) -> OpenRequest {
+        queued.start();
         let mut requests = self.lock();
         requests.settle();
         let number = requests.next;
         requests.next += 1;
         let wait = OutsideWait { endpoint: endpoint.to_owned(), is_queued: true, since: Instant::now() };
         requests.open.insert(number, wait);
-        OpenRequest { waits: self.clone(), number }
+        OpenRequest { waits: self.clone(), number, queued }
     }
 
     fn lock(&self) -> MutexGuard<'_, Requests> {
@@ -106,16 +120,19 @@ impl Requests {
 pub(crate) struct OpenRequest {
     waits: OutsideWaits,
     number: u64,
+    queued: Arc<QueueTime>,
 }
 
 impl OpenRequest {
     /// Notes that its turn has come, and that it waits for the answer.
     pub(crate) fn serve(&self) {
+        self.queued.stop();
         self.set_queued(false);
     }
 
     /// Notes that it waits for another turn.
     pub(crate) fn queue(&self) {
+        self.queued.start();
         self.set_queued(true);
     }
 
@@ -142,8 +159,8 @@ mod tests {
     fn time_is_spent_on_the_oldest_request() {
         let waits = OutsideWaits::default();
         let pause = Duration::from_millis(5);
-        let first = waits.queue("a");
-        let second = waits.queue("b");
+        let first = waits.queue("a", Arc::default());
+        let second = waits.queue("b", Arc::default());
         assert!(waits.oldest().unwrap().is_queued);
         first.serve();
         let oldest = waits.oldest().unwrap();

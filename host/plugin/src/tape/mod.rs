@@ -5,19 +5,25 @@
 //! import whose answers come from outside goes through that. A folder holds the
 //! tape: an index with a line for each answer, and the answers by their hash.
 
+mod call_log;
 mod entry;
 mod error;
+mod open_call;
 mod player;
+mod queue_time;
 mod recorder;
 mod request_hash;
 
+pub use call_log::{CallLog, TakenCalls};
 pub use error::TapeError;
+pub(crate) use open_call::OpenCall;
 pub use player::Player;
+pub(crate) use queue_time::QueueTime;
 pub use recorder::Recorder;
 pub use request_hash::RequestHash;
 
 use entry::Entry;
-use gavel_data::{Blame, Outcome};
+use gavel_data::{Blame, Outcome, OutsideCall, OutsideCallKind};
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -38,12 +44,13 @@ pub enum Tape {
 impl Tape {
     /// Records answers in `folder`, which is created with the first of them.
     pub fn record(folder: PathBuf) -> Self {
-        Self::record_as(folder, 0)
+        Self::record_as(folder, 0, None)
     }
 
-    /// Records the answers that a rank of a run gets; ranks share the folder.
-    pub fn record_as(folder: PathBuf, rank: usize) -> Self {
-        Self::Record(Arc::new(Recorder::new(folder, rank)))
+    /// Records the answers that a rank of a run gets; ranks share the folder. Requests are noted in `calls` beside the
+    /// tape, if there is such a log.
+    pub fn record_as(folder: PathBuf, rank: usize, calls: Option<CallLog>) -> Self {
+        Self::Record(Arc::new(Recorder::new(folder, rank, calls)))
     }
 
     /// Moves the entries of all ranks into the index of rank 0, before new answers are recorded. So a call that is
@@ -81,17 +88,22 @@ impl Tape {
             asked: Mutex::default(),
             trouble: Mutex::default(),
         };
-        CallTape(match self {
+        let kind = match self {
             Self::Off => CallTapeKind::Off,
             Self::Record(recorder) => CallTapeKind::Record(recorder.clone(), Arc::new(call())),
             Self::Replay(player) => CallTapeKind::Replay(player.clone(), Arc::new(call())),
-        })
+        };
+        CallTape { kind, made_for: None }
     }
 }
 
 /// The answers of one call.
 #[derive(Clone)]
-pub struct CallTape(CallTapeKind);
+pub struct CallTape {
+    kind: CallTapeKind,
+    /// The id of the sample or the group that the call is made for.
+    made_for: Option<Arc<str>>,
+}
 
 #[derive(Clone)]
 enum CallTapeKind {
@@ -111,9 +123,35 @@ struct TapedCall {
 }
 
 impl CallTape {
+    /// The same tape, of a call for the sample or the group with this id.
+    pub(crate) fn made_for(self, id: Option<&Arc<str>>) -> Self {
+        Self { made_for: id.cloned(), ..self }
+    }
+
+    /// Begins the record of a request to `endpoint`, if requests are noted; `queued` has the time that it waits for its
+    /// turn.
+    pub(crate) fn open_call(
+        &self,
+        kind: OutsideCallKind,
+        endpoint: String,
+        queued: Arc<QueueTime>,
+    ) -> Option<OpenCall> {
+        let CallTapeKind::Record(recorder, taped) = &self.kind else { return None };
+        let call = OutsideCall {
+            made_for: self.made_for.as_deref().map(str::to_owned),
+            plugin: taped.plugin.clone(),
+            input: taped.input.clone(),
+            seed: taped.seed,
+            kind,
+            endpoint,
+            ..OutsideCall::default()
+        };
+        Some(OpenCall::begin(recorder.calls()?.clone(), call, queued))
+    }
+
     /// Whether the tape neither records nor replays.
     pub(crate) fn is_off(&self) -> bool {
-        matches!(self.0, CallTapeKind::Off)
+        matches!(self.kind, CallTapeKind::Off)
     }
 
     /// Answers a request: from the tape, or from `live`, whose answer is recorded.
@@ -130,7 +168,7 @@ impl CallTape {
         name: &str,
         live: impl Future<Output = Vec<u8>>,
     ) -> Result<Vec<u8>, TapeError> {
-        match &self.0 {
+        match &self.kind {
             CallTapeKind::Off => Ok(live.await),
             CallTapeKind::Record(recorder, call) => {
                 // Counted before the wait, since a plugin may have several open requests.
@@ -145,7 +183,7 @@ impl CallTape {
 
     /// The outcome of the call after an error of the tape.
     pub(crate) fn trouble(&self) -> Option<Outcome> {
-        match &self.0 {
+        match &self.kind {
             CallTapeKind::Off => None,
             CallTapeKind::Record(_, call) | CallTapeKind::Replay(_, call) => {
                 call.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,5 +1,6 @@
 //! Writes a tape.
 
+use super::call_log::CallLog;
 use super::entry::{Entry, Line, blob, index, indexes};
 use super::error::TapeError;
 use gavel_data::disk;
@@ -15,6 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Recorder {
     folder: PathBuf,
     rank: usize,
+    /// Where the requests are noted, if they are.
+    calls: Option<CallLog>,
     /// Opened for the first answer.
     index: Mutex<Option<File>>,
     /// Numbers the writes, to tell apart files that are written at the same time.
@@ -24,8 +27,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(folder: PathBuf, rank: usize) -> Self {
-        Self { folder, rank, index: Mutex::new(None), writes: AtomicU64::new(0), unsynced: Mutex::default() }
+    pub(super) fn new(folder: PathBuf, rank: usize, calls: Option<CallLog>) -> Self {
+        Self { folder, rank, calls, index: Mutex::new(None), writes: AtomicU64::new(0), unsynced: Mutex::default() }
+    }
+
+    pub(super) fn calls(&self) -> Option<&CallLog> {
+        self.calls.as_ref()
     }
 
     /// Records an answer and returns it. Files are written on another thread: the

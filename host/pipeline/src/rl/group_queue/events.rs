@@ -96,8 +96,8 @@ impl GroupQueue {
             // Judgers see a group only once, so all of it is drawn again.
             again = (0..group.samples.len()).collect();
         }
-        group.judged_together = PendingGroup::new(again.len());
         let (step, number) = self.numbering.place(draw);
+        group.judged_together = PendingGroup::named(again.len(), format!("{step}.{number}"));
         for index in &again {
             let sample = &mut group.samples[*index];
             sample.retry += 1;

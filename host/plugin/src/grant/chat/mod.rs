@@ -5,10 +5,12 @@ mod taped;
 
 pub use reply::ChatReply;
 
+use super::call_outside::CallOutside;
 use super::error::GrantError;
 use crate::budget::NoMemory;
 use crate::outside::{CallMeter, ChatBody, ChatError, ChatRequest, Endpoint, Endpoints, Progress};
-use crate::tape::{CallTape, RequestHash};
+use crate::tape::{QueueTime, RequestHash};
+use gavel_data::{OutsideCallEnding, OutsideCallKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -37,6 +39,14 @@ impl AskedModel {
         match self {
             Self::Chat => "chat",
             Self::RewardModel => "reward-model",
+        }
+    }
+
+    /// The kind of its requests in their records.
+    fn kind(self) -> OutsideCallKind {
+        match self {
+            Self::Chat => OutsideCallKind::Chat,
+            Self::RewardModel => OutsideCallKind::RewardModel,
         }
     }
 
@@ -81,8 +91,7 @@ impl ChatAccess {
 /// The requests of one call.
 pub(crate) struct ChatCalls {
     access: Arc<ChatAccess>,
-    tape: CallTape,
-    meter: CallMeter,
+    outside: CallOutside,
     /// Closed in `init`, whose result may be kept on disk.
     open: bool,
 }
@@ -96,8 +105,8 @@ pub(crate) struct ReadyRequest {
 }
 
 impl ChatCalls {
-    pub(super) fn new(access: Arc<ChatAccess>, tape: CallTape, meter: CallMeter) -> Self {
-        Self { access, tape, meter, open: true }
+    pub(super) fn new(access: Arc<ChatAccess>, outside: CallOutside) -> Self {
+        Self { access, outside, open: true }
     }
 
     pub(super) fn close(&mut self) {
@@ -106,7 +115,7 @@ impl ChatCalls {
 
     /// The meter that the requests are charged to.
     pub(crate) fn meter(&self) -> &CallMeter {
-        &self.meter
+        &self.outside.meter
     }
 
     fn endpoint(&self, name: &str) -> Result<Endpoint, ChatError> {
@@ -133,7 +142,7 @@ impl ChatCalls {
         progress: &mut Progress,
     ) -> Result<ReadyRequest, ChatError> {
         let endpoint = self.endpoint(&request.endpoint)?;
-        let hash = match self.tape.is_off() {
+        let hash = match self.outside.tape.is_off() {
             true => None,
             false => Some(taped::hash(self.access.asked.on_tape(), &request, progress).await?),
         };
@@ -146,17 +155,18 @@ impl ChatCalls {
         &self,
         ready: Result<ReadyRequest, ChatError>,
     ) -> impl Future<Output = Result<Result<ChatReply, ChatError>, NoMemory>> + Send + use<> {
-        let (tape, meter, asked) = (self.tape.clone(), self.meter.clone(), self.access.asked);
+        let (outside, asked) = (self.outside.clone(), self.access.asked);
         async move {
             let ReadyRequest { endpoint, request, hash } = match ready {
                 Ok(ready) => ready,
                 Err(error) => return Ok(Err(error)),
             };
             let name = format!("to the {} `{}`", asked.noun().1, request.endpoint);
-            let live = in_turn(&endpoint, &meter, asked, request);
+            let meter = &outside.meter;
+            let live = noted(&endpoint, &outside, asked, request);
             let body = match hash {
                 None => live.await,
-                Some(hash) => taped::answer(&tape, hash, &name, &meter, live).await,
+                Some(hash) => taped::answer(&outside.tape, hash, &name, meter, live).await,
             };
             match body {
                 Err(ChatError::NoMemory) => Err(meter.refuse()),
@@ -170,13 +180,47 @@ impl ChatCalls {
     }
 }
 
+/// Asks the endpoint, and notes the request and its end.
+async fn noted(
+    endpoint: &Endpoint,
+    outside: &CallOutside,
+    asked: AskedModel,
+    request: ChatRequest,
+) -> Result<ChatBody, ChatError> {
+    let queued = Arc::<QueueTime>::default();
+    let mut noted = outside.note(asked.kind(), &request.endpoint, &queued);
+    if let Some(noted) = &mut noted
+        && let Ok(pieces) = request.pieces()
+    {
+        noted.ask(pieces.size(), pieces.chunks());
+    }
+    let answer = in_turn(endpoint, &outside.meter, asked, request, queued).await;
+    if let Some(noted) = noted {
+        let ending = match &answer {
+            Ok(body) => {
+                noted.answer(None, body.json().len() as u64, [body.bytes()]);
+                return answer;
+            }
+            Err(ChatError::InvalidRequest(_)) => OutsideCallEnding::InvalidRequest,
+            Err(ChatError::Refused(_)) => OutsideCallEnding::Refused,
+            Err(ChatError::Unavailable(_)) => OutsideCallEnding::Unavailable,
+            Err(ChatError::NoMemory) => OutsideCallEnding::OutOfBudget,
+        };
+        noted.end(ending, answer.as_ref().err().map(ToString::to_string));
+    }
+    answer
+}
+
+/// Asks the endpoint once it is the request's turn; the wait for it adds up in `queue_time`.
 async fn in_turn(
     endpoint: &Endpoint,
     meter: &CallMeter,
     asked: AskedModel,
     request: ChatRequest,
+    queue_time: Arc<QueueTime>,
 ) -> Result<ChatBody, ChatError> {
-    let (queued, waits) = (meter.pauses().queue(), meter.waits().queue(&asked.wait(&request.endpoint)));
+    let waits = meter.waits().queue(&asked.wait(&request.endpoint), queue_time);
+    let queued = meter.pauses().queue();
     let turn = endpoint.turns.clone().acquire_owned().await;
     let (meter, _queued) = match asked {
         AskedModel::Chat => {
@@ -258,7 +302,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_comes_while_the_call_is_not_polled() {
         let (endpoint, meter) = (endpoint(true), CallMeter::alone());
-        let mut asked = pin!(in_turn(&endpoint, &meter, AskedModel::Chat, request()));
+        let mut asked = pin!(in_turn(&endpoint, &meter, AskedModel::Chat, request(), Arc::default()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(asked.as_mut().poll(&mut context).is_pending());
         drop(endpoint.turns.acquire().await.unwrap());
@@ -269,7 +313,7 @@ mod tests {
     async fn a_request_ends_with_the_one_who_waits_for_it() {
         let (endpoint, meter) = (endpoint(false), CallMeter::alone());
         {
-            let mut asked = pin!(in_turn(&endpoint, &meter, AskedModel::Chat, request()));
+            let mut asked = pin!(in_turn(&endpoint, &meter, AskedModel::Chat, request(), Arc::default()));
             let mut context = Context::from_waker(Waker::noop());
             assert!(asked.as_mut().poll(&mut context).is_pending());
         }

@@ -5,6 +5,7 @@ use super::charged::Connection;
 use super::send::{self, Failure};
 use super::target::Target;
 use crate::outside::CallMeter;
+use crate::tape::QueueTime;
 use gavel_endpoint::{ChosenServer, Reported, Turn};
 use http::{Request, Response};
 use std::time::{Duration, SystemTime};
@@ -13,16 +14,19 @@ use wasmtime_wasi_http::{RequestOptions, WasiBody};
 /// The longest pause that a server may ask for, since others may share its limiter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Sends a request, once it has its turn. The turn ends with the response's body.
+/// Sends a request, once it has its turn, for which it waits in `queued`. The turn ends with the response's body.
 pub(super) async fn send(
     access: &HttpAccess,
     meter: &CallMeter,
     mut request: Request<WasiBody>,
     options: RequestOptions,
+    queued: &QueueTime,
 ) -> Result<(Response<WasiBody>, Connection), Failure> {
     let target = Target::of(request.uri())?;
     access.admit(&target)?;
+    queued.start();
     let (turn, server) = turn_and_server(access, meter, &mut request).await?;
+    queued.stop();
     let sent = send::send(access, request, options).await;
     if let Some(server) = server {
         match &sent {

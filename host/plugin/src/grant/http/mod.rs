@@ -23,9 +23,9 @@ pub(crate) use refusal::Refusals;
 pub use servers::HttpServers;
 pub(super) use servers::{ServerPool, check as check_servers};
 
+use super::call_outside::CallOutside;
 use super::error::GrantError;
-use crate::outside::CallMeter;
-use crate::tape::CallTape;
+use crate::tape::QueueTime;
 use charged::{Answer, Connection, EXCHANGE_BYTES, charged, out_of_budget};
 use rule::Rule;
 use std::sync::Arc;
@@ -54,13 +54,12 @@ pub(super) fn parse_all(grants: &[String]) -> Result<Vec<Rule>, GrantError> {
 pub(super) struct HttpCalls {
     access: Arc<HttpAccess>,
     refusals: Refusals,
-    tape: CallTape,
-    meter: CallMeter,
+    outside: CallOutside,
 }
 
 impl HttpCalls {
-    pub(super) fn new(access: Arc<HttpAccess>, refusals: Refusals, tape: CallTape, meter: CallMeter) -> Self {
-        Self { access, refusals, tape, meter }
+    pub(super) fn new(access: Arc<HttpAccess>, refusals: Refusals, outside: CallOutside) -> Self {
+        Self { access, refusals, outside }
     }
 }
 
@@ -71,18 +70,17 @@ impl WasiHttpHooks for HttpCalls {
         options: Option<RequestOptions>,
         _: Connection,
     ) -> Box<dyn Future<Output = Answer> + Send> {
-        let (access, refusals, tape) = (self.access.clone(), self.refusals.clone(), self.tape.clone());
-        let meter = self.meter.clone();
+        let (access, refusals, outside) = (self.access.clone(), self.refusals.clone(), self.outside.clone());
         // Counted here and not when it is sent, since a guest may drop it before.
-        let counted = meter.request(1);
+        let counted = outside.meter.request(1);
         Box::new(async move {
             let options = options.unwrap_or_default();
             counted.map_err(out_of_budget)?;
-            if !tape.is_off() {
-                return taped::exchange(&tape, &access, &refusals, &meter, request, options).await;
+            if !outside.tape.is_off() {
+                return taped::exchange(&outside, &access, &refusals, request, options).await;
             }
-            let held = meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
-            match in_turn::send(&access, &meter, request, options).await {
+            let held = outside.meter.hold(EXCHANGE_BYTES).map_err(out_of_budget)?;
+            match in_turn::send(&access, &outside.meter, request, options, &QueueTime::default()).await {
                 Ok(answer) => Ok(charged(answer, held)),
                 Err(send::Failure::Refused(refusal)) => {
                     let error = refusal.error();

@@ -10,14 +10,17 @@ use super::secrets::{SECRET_HEADERS, Secrets};
 use super::send::Failure;
 use super::target::Target;
 use crate::budget::NoMemory;
+use crate::grant::call_outside::{CallOutside, NotedCall};
 use crate::outside::{CallMeter, Held};
-use crate::tape::{CallTape, RequestHash, TapeError};
+use crate::tape::{QueueTime, RequestHash, TapeError};
 use bytes::Bytes;
+use gavel_data::{OutsideCallEnding, OutsideCallKind};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::sync::Arc;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 /// The most bytes of a body on a tape. The body is held in memory, which is charged to the call.
@@ -49,14 +52,13 @@ enum Failed {
 
 /// [`send::send`] with the tape.
 pub(super) async fn exchange(
-    tape: &CallTape,
+    outside: &CallOutside,
     access: &HttpAccess,
     refusals: &Refusals,
-    meter: &CallMeter,
     request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Answer {
-    let target = Target::of(request.uri())?;
+    let (target, meter) = (Target::of(request.uri())?, &outside.meter);
     if let Err(refusal) = access.admit(&target) {
         let error = refusal.error();
         refusals.note(refusal);
@@ -74,11 +76,21 @@ pub(super) async fn exchange(
     let mut replayed = true;
     let live = async {
         replayed = false;
+        let queued = Arc::<QueueTime>::default();
+        let mut noted = outside.note(OutsideCallKind::Http, &name, &queued);
+        if let Some(noted) = &mut noted {
+            let text = noted.has_texts().then(|| secrets.remove_from(sent.clone()).into());
+            noted.ask(sent.len() as u64, text);
+        }
         let body = Full::new(sent.into()).map_err(|never| match never {}).boxed_unsync();
-        let sent = in_turn::send(access, meter, Request::from_parts(head, body), options).await;
-        receive(sent, &secrets, &mut held).await
+        let sent = in_turn::send(access, meter, Request::from_parts(head, body), options, &queued).await;
+        let received = receive(sent, &secrets, &mut held).await;
+        if let Some(noted) = noted {
+            note_end(noted, &received);
+        }
+        received
     };
-    let bytes = tape.answer(hash, &name, live).await.map_err(|error: TapeError| {
+    let bytes = outside.tape.answer(hash, &name, live).await.map_err(|error: TapeError| {
         // This error decides the call's outcome, whatever the guest does with it.
         Error::InternalError(Some(error.to_string()))
     })?;
@@ -114,9 +126,10 @@ async fn collect(mut body: WasiBody, bytes: &mut Vec<u8>, held: &mut Held) -> Re
 }
 
 fn without_query(uri: &http::Uri) -> String {
-    // A query may hold a key, which must not be in the logs.
+    // A query may hold a key, and a user a password, which must not be in the logs.
     let authority = uri.authority().map_or("", |authority| authority.as_str());
-    format!("{}://{authority}{}", uri.scheme_str().unwrap_or("http"), uri.path())
+    let server = authority.rsplit_once('@').map_or(authority, |(_, server)| server);
+    format!("{}://{server}{}", uri.scheme_str().unwrap_or("http"), uri.path())
 }
 
 /// The hash of a request; equal requests have the same hash.
@@ -171,6 +184,26 @@ async fn receive(
         Err(NotCollected::NoMemory(_)) => line(&Exchange::Failed(Failed::NoMemory)),
         Err(NotCollected::Broken(error)) => line(&Exchange::Failed(failed(error))),
     }
+}
+
+/// Notes how an exchange ended, by its form on the tape.
+fn note_end(noted: NotedCall, received: &[u8]) {
+    let end = received.iter().position(|byte| *byte == b'\n').unwrap_or(received.len());
+    let (ending, error) = match serde_json::from_slice(&received[..end]) {
+        Ok(Exchange::Answered { status, .. }) => {
+            let body = received.get(end + 1..).unwrap_or_default();
+            let text = noted.has_texts().then(|| Bytes::copy_from_slice(body));
+            return noted.answer(Some(status), body.len() as u64, text);
+        }
+        Ok(Exchange::Refused(address)) => {
+            (OutsideCallEnding::Refused, Some(format!("its address {address} is not granted")))
+        }
+        Ok(Exchange::Failed(Failed::NoMemory)) => (OutsideCallEnding::OutOfBudget, Some(NoMemory.to_string())),
+        Ok(Exchange::Failed(failed)) => (OutsideCallEnding::Unavailable, Some(format!("{:?}", Error::from(failed)))),
+        // Not reached: it was just written.
+        Err(_) => (OutsideCallEnding::Unavailable, None),
+    };
+    noted.end(ending, error);
 }
 
 fn failed(error: Error) -> Failed {

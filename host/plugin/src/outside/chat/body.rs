@@ -39,6 +39,11 @@ impl ChatBody {
         std::str::from_utf8(&self.json).unwrap_or_default()
     }
 
+    /// The same as bytes, which are shared.
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.json.clone()
+    }
+
     pub(crate) fn into_parts(self) -> (Bytes, Held) {
         (self.json, self.held)
     }
