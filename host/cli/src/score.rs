@@ -21,7 +21,7 @@ use anyhow::{Result, bail};
 use batch::{Batch, ScoredBatch};
 use dash::is_dash;
 use gavel_data::ColumnNames;
-use gavel_plugin::{Limits, SandboxConfig, Tape};
+use gavel_plugin::{CallLog, Limits, SandboxConfig, Tape};
 use gavel_runs::layout;
 use gavel_scoring::recording::Recording;
 use gavel_scoring::{Scorer, ScorerConfig};
@@ -65,8 +65,9 @@ pub fn run<M: Models>(args: ScoreArgs) -> Result<ExitCode> {
         (None, None) => bail!("there is nothing to score\nhint: name the completions with --data"),
     };
     let out = Output::create(&args.out, data.as_deref())?;
+    let calls = CallLog::new(false);
     let tape = match (&args.record, &args.replay) {
-        (Some(folder), _) => Tape::record(layout::tape(folder)),
+        (Some(folder), _) => Tape::record_as(layout::tape(folder), 0, Some(calls.clone())),
         (None, Some(folder)) => Tape::replay(&layout::tape(folder))?,
         (None, None) => Tape::Off,
     };
@@ -84,7 +85,7 @@ pub fn run<M: Models>(args: ScoreArgs) -> Result<ExitCode> {
         programs,
     };
     let scorer = Scorer::with_tape(plugins, config, Some(tape))?;
-    let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer)).transpose()?;
+    let recorder = args.record.as_deref().map(|folder| Recorder::create(folder, &scorer, calls)).transpose()?;
     let is_recorded = recorder.is_some();
     let mut sink = Sink { recorder, out, summary: Summary::default(), bar: progress::bar(None, "rows") };
 
@@ -134,6 +135,7 @@ impl Sink {
         self.summary.join(batch.summary);
         if let Some(recorder) = &mut self.recorder {
             batch.recorded.iter().try_for_each(|row| recorder.write(row))?;
+            recorder.write_calls()?;
         }
         self.out.write(&batch.lines)
     }

@@ -47,6 +47,31 @@ fn a_run_learns_from_a_taskset_a_judger_and_a_model_and_replays_without_them() {
     assert!(metrics[1]["spent/asks/tokens"].as_u64().unwrap() >= 16 * 32, "{:?}", metrics[1]);
     assert!(metrics[2]["spent/tokens"].as_u64() > metrics[1]["spent/tokens"].as_u64());
 
+    // Each request of a step is noted once, with its sample and the input of the reward's call.
+    let of_steps = |folder: &str| {
+        let of_step = |step| lines(&project.path(&format!("runs/run/{folder}/step-{step:06}.jsonl")));
+        (1..=2).flat_map(of_step).collect::<Vec<_>>()
+    };
+    let sorted = |mut all: Vec<Value>| {
+        all.sort_by_key(Value::to_string);
+        all
+    };
+    let is_of_training = |call: &&serde_json::Map<String, Value>| call["for"].as_str().unwrap().starts_with(['1', '2']);
+    let calls = of_steps("calls");
+    let noted = calls.iter().filter(is_of_training);
+    let noted = noted.map(|call| json!([call["for"], call["input"], call["seed"], call["endpoint"], call["ended"]]));
+    let made = of_steps("trajectories").into_iter().map(|sample| {
+        let asks = &sample["plugins"]["asks"];
+        json!([sample["id"], asks["input"], asks["seed"], "judge", "answered"])
+    });
+    assert_eq!(sorted(noted.collect()), sorted(made.collect()));
+    assert!(calls.iter().all(|call| !call.contains_key("question")), "{:?}", calls[0]);
+    let of_validation = |folder: &str| lines(&project.path(&format!("runs/run/{folder}/step-000000.jsonl")));
+    let noted = of_validation("calls").into_iter().map(|mut call| call.remove("for").unwrap());
+    let answers = of_validation("validation/trajectories").into_iter();
+    let answers = answers.map(|answer| json!(format!("{}.{}", answer["task_id"].as_str().unwrap(), answer["sample"])));
+    assert_eq!(sorted(noted.collect()), sorted(answers.collect()));
+
     // A run that has spent its budget ends with a checkpoint, and continues with another one.
     let budget = |tokens: &str| format!("budget.tokens={tokens}");
     let (small, large) = (budget("100"), budget("1000000"));
@@ -127,6 +152,11 @@ fn rows_of_one_task_are_judged_together_offline_and_again() {
     // The last row of `a` does not follow the others, so it is a separate group.
     assert_eq!(scores("out.jsonl"), [Some(0.0), Some(1.0), Some(1.0), Some(1.0)]);
     assert_eq!(judge.asked(), 4);
+    let calls = lines(&project.path("kept/calls/step-000000.jsonl"));
+    let mut noted: Vec<_> = calls.iter().map(|call| json!([call["for"], call["plugin"], call["ended"]])).collect();
+    noted.sort_by_key(Value::to_string);
+    let call = |id: &str| json!([id, "asks", "answered"]);
+    assert_eq!(noted, [call("0.0.0"), call("0.0.1"), call("0.1.0"), call("0.2.0")]);
     drop(judge);
     project.succeed(&["score", "--replay", "kept", "--out", "again.jsonl"]);
     assert_eq!(scores("again.jsonl"), scores("out.jsonl"));

@@ -1,6 +1,6 @@
 //! Rows that are scored in one task, from their groups to their lines of output.
 
-use super::recording::RecordedRow;
+use super::recording::{RecordedRow, STEP};
 use super::source::Completion;
 use super::summary::Summary;
 use anyhow::Result;
@@ -45,7 +45,8 @@ pub struct ScoredBatch {
 impl Batch {
     /// Adds the group of this number.
     pub fn add(&mut self, number: u64, members: Vec<Result<Completion, String>>) {
-        let group = PendingGroup::new(members.iter().filter(|member| member.is_ok()).count());
+        let size = members.iter().filter(|member| member.is_ok()).count();
+        let group = PendingGroup::named(size, format!("{STEP}.{number}"));
         for member in members {
             self.rows.push(match member {
                 Ok(Completion { sample, seed }) => {

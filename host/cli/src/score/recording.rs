@@ -3,20 +3,23 @@
 use crate::terminal::errln;
 use anyhow::{Context, Result, bail};
 use gavel_data::{Sample, SampleOutcome, disk};
-use gavel_plugin::ProgramSpec;
-use gavel_runs::{SampleWriter, ScoredSample, TaskStore};
+use gavel_plugin::{CallLog, ProgramSpec, TakenCalls};
+use gavel_runs::{CallStore, SampleWriter, ScoredSample, TaskStore};
 use gavel_scoring::recording::{Grouping, PluginSet, Recording, keep_plugin_set};
 use gavel_scoring::{Scorer, WeightedPlugin};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Offline, all rows are of one step.
-const STEP: u64 = 0;
+pub const STEP: u64 = 0;
 
 /// Records rows, plugins and outcomes in a folder.
 pub struct Recorder {
     tasks: TaskStore,
     samples: SampleWriter,
+    /// Where the requests of plugins are noted.
+    log: CallLog,
+    calls: CallStore,
 }
 
 /// A row with its outcome.
@@ -29,7 +32,7 @@ pub struct RecordedRow {
 
 impl Recorder {
     /// Makes the folder and records the plugins. The folder must be new or empty, or two recordings would mix.
-    pub fn create(folder: &Path, scorer: &Scorer) -> Result<Self> {
+    pub fn create(folder: &Path, scorer: &Scorer, log: CallLog) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let mut entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
         if entries.next().is_some() {
@@ -37,7 +40,7 @@ impl Recorder {
         }
         keep_plugin_set(folder, PluginSet::of(scorer, Grouping::default(), STEP), false)?;
         let samples = SampleWriter::create(folder, STEP)?;
-        Ok(Self { tasks: TaskStore::open(folder)?, samples })
+        Ok(Self { tasks: TaskStore::open(folder)?, samples, log, calls: CallStore::new(folder, 0) })
     }
 
     pub fn write(&mut self, row: &RecordedRow) -> Result<()> {
@@ -46,8 +49,19 @@ impl Recorder {
         Ok(self.samples.write(&mut self.tasks, &scored)?)
     }
 
+    /// Records the requests of plugins that have ended.
+    pub fn write_calls(&mut self) -> Result<()> {
+        let TakenCalls { calls, left_out } = self.log.take();
+        if left_out > 0 {
+            errln!("{left_out} requests of plugins are not recorded: there were too many at once");
+        }
+        Ok(self.calls.add(STEP, &calls)?)
+    }
+
     /// Completes the recording.
     pub fn finish(mut self) -> Result<()> {
+        self.write_calls()?;
+        self.calls.finish()?;
         let path = self.samples.finish(&mut self.tasks)?;
         self.tasks.sync()?;
         disk::sync_file(&path)
