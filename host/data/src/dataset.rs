@@ -62,6 +62,9 @@ pub enum RowError {
     /// A file whose name ends neither in `.jsonl` nor in `.parquet`.
     #[error("dataset {} has an unknown kind: its name must end in .jsonl or .parquet", .0.display())]
     UnknownKind(PathBuf),
+    /// A file has other contents than when it was opened.
+    #[error("dataset {} changed while it was read\nhint: start again once nothing writes to it", .0.display())]
+    Changed(PathBuf),
     /// A row is broken, or the file from that row on.
     #[error("{}, {place}: {what}", path.display())]
     Broken { path: PathBuf, place: String, what: String },

@@ -1,8 +1,11 @@
 //! The files of a dataset: one file, the files of a folder, or the files that a pattern matches.
 
 use super::{Row, RowError, RowReader};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A row, and the file that it is in.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,9 +20,44 @@ pub struct DatasetRow {
 /// next file.
 pub struct DatasetReader {
     files: std::vec::IntoIter<PathBuf>,
-    reader: Option<(Arc<Path>, RowReader)>,
+    reader: Option<OpenFile>,
     /// Rows of the earlier files.
     before: usize,
+    refuses_changes: bool,
+}
+
+/// The file that is read.
+struct OpenFile {
+    path: Arc<Path>,
+    reader: RowReader,
+    /// What it was when it was opened; absent for standard input.
+    stamp: Option<Stamp>,
+}
+
+/// What differs once a file was written again.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let file = fs::metadata(path).ok()?;
+        Some(Self { file: (file.dev(), file.ino()), length: file.len(), modified: file.modified().ok() })
+    }
+}
+
+impl OpenFile {
+    fn open(path: &Path) -> Result<Self, RowError> {
+        let stamp = Stamp::of(path);
+        Ok(Self { path: path.into(), reader: RowReader::open(path)?, stamp })
+    }
+
+    fn is_changed(&self) -> bool {
+        self.stamp.is_some() && Stamp::of(&self.path) != self.stamp
+    }
 }
 
 impl DatasetReader {
@@ -30,8 +68,8 @@ impl DatasetReader {
     /// There is no such file.
     pub fn open(path: &Path) -> Result<Self, RowError> {
         let mut files = files(path)?.into_iter();
-        let reader = files.next().map(|file| Self::reader(&file)).transpose()?;
-        Ok(Self { files, reader, before: 0 })
+        let reader = files.next().map(|file| OpenFile::open(&file)).transpose()?;
+        Ok(Self { files, reader, before: 0, refuses_changes: false })
     }
 
     /// Reads JSON Lines from standard input.
@@ -41,11 +79,13 @@ impl DatasetReader {
     pub fn stdin() -> Result<Self, RowError> {
         let path = Path::new("stdin");
         let reader = RowReader::stdin(path)?;
-        Ok(Self { files: Vec::new().into_iter(), reader: Some((path.into(), reader)), before: 0 })
+        let reader = Some(OpenFile { path: path.into(), reader, stamp: None });
+        Ok(Self { files: Vec::new().into_iter(), reader, before: 0, refuses_changes: false })
     }
 
-    fn reader(file: &Path) -> Result<(Arc<Path>, RowReader), RowError> {
-        Ok((file.into(), RowReader::open(file)?))
+    /// The same reader, for which a file that changes while it is read is an error at its end.
+    pub fn refusing_changes(self) -> Self {
+        Self { refuses_changes: true, ..self }
     }
 }
 
@@ -54,18 +94,22 @@ impl Iterator for DatasetReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (path, reader) = self.reader.as_mut()?;
-            if let Some(row) = reader.next() {
-                let (path, before) = (path.clone(), self.before);
+            let open = self.reader.as_mut()?;
+            if let Some(row) = open.reader.next() {
+                let (path, before) = (open.path.clone(), self.before);
                 return Some(row.map(|row| DatasetRow { path, row: Row { position: before + row.position, ..row } }));
             }
-            self.before += reader.rows_read();
-            match self.files.next().map(|file| Self::reader(&file)).transpose() {
-                Ok(reader) => self.reader = reader,
-                Err(error) => {
-                    self.reader = None;
-                    return Some(Err(error));
-                }
+            self.before += open.reader.rows_read();
+            let changed =
+                (self.refuses_changes && open.is_changed()).then(|| RowError::Changed(open.path.to_path_buf()));
+            let next = self.files.next().map(|file| OpenFile::open(&file)).transpose();
+            let (reader, error) = match next {
+                Ok(reader) => (reader, changed),
+                Err(error) => (None, Some(changed.unwrap_or(error))),
+            };
+            self.reader = reader;
+            if let Some(error) = error {
+                return Some(Err(error));
             }
         }
     }
@@ -170,5 +214,38 @@ mod tests {
         assert_eq!(rows.len(), 3);
         assert!(rows[1].as_ref().unwrap_err().to_string().contains("a.jsonl, line 2: not a JSON object"));
         assert!(rows[2].as_ref().unwrap_err().to_string().contains("b.parquet, footer: not a readable Parquet file"));
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("a.jsonl"), folder.path().join("b.jsonl"));
+        let write = |path: &Path, text: &str| std::fs::write(path, text).unwrap();
+        let read = |change: &dyn Fn(), refuses: bool| {
+            write(&first, "{\"n\":0}\n{\"n\":1}\n");
+            write(&second, "{\"n\":2}\n");
+            let mut rows = DatasetReader::open(folder.path()).unwrap();
+            if refuses {
+                rows = rows.refusing_changes();
+            }
+            assert!(rows.next().unwrap().is_ok());
+            change();
+            rows.map(|row| row.map(|row| row.row.position).map_err(|error| error.to_string())).collect::<Vec<_>>()
+        };
+        assert_eq!(read(&|| (), true), [Ok(1), Ok(2)]);
+        let grows = || write(&first, "{\"n\":0}\n{\"n\":1}\n\n");
+        let changed = format!(
+            "dataset {} changed while it was read\nhint: start again once nothing writes to it",
+            first.display()
+        );
+        assert_eq!(read(&grows, true), [Ok(1), Err(changed.clone()), Ok(2)]);
+        assert_eq!(read(&grows, false), [Ok(1), Ok(2)]);
+        // Another file in its place.
+        let replace = || {
+            let other = folder.path().join("other");
+            write(&other, "{\"n\":0}\n{\"n\":1}\n");
+            std::fs::rename(other, &first).unwrap();
+        };
+        assert_eq!(read(&replace, true), [Ok(1), Err(changed), Ok(2)]);
     }
 }
