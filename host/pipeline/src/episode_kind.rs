@@ -68,6 +68,11 @@ impl EpisodeKinds {
         self.kinds[self.tables.number_of(task)?].of_row(task)
     }
 
+    /// The number of the table that attempts `task`; `None` if its row selects no agent that exists.
+    pub(crate) fn number_of(&self, task: &Task) -> Option<usize> {
+        self.tables.number_of(task).ok()
+    }
+
     /// The agents of the user, with their tables.
     pub(crate) fn agents(&self) -> impl Iterator<Item = (&AgentTable, &Agent)> {
         self.tables.iter().zip(&*self.kinds).filter_map(|(table, kind)| Some((table, kind.agent()?)))

@@ -2,7 +2,7 @@
 
 use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_config::ConfigError;
-use gavel_data::RowError;
+use gavel_data::{RowError, SpoolError};
 use gavel_hub::HubError;
 use gavel_plugin::advantage::AdvantageError;
 use gavel_plugin::{LoadError, TapeError};
@@ -30,6 +30,9 @@ pub enum PipelineError {
     /// A dataset cannot be read.
     #[error(transparent)]
     Row(#[from] RowError),
+    /// The rows of a large dataset cannot be kept.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
     /// The model failed.
     #[error(transparent)]
     Policy(#[from] PolicyError),

@@ -1,5 +1,7 @@
 //! What the tests of this crate share.
 
+use crate::episode_kind::EpisodeKind;
+use crate::rows::Prompt;
 use gavel_config::RlTable;
 use gavel_data::{
     FinishReason, Group, Member, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Tokens, Trajectory,
@@ -11,10 +13,20 @@ pub(crate) fn rl_table(text: &str) -> RlTable {
     toml::from_str(&format!("steps = 1\nprompts_per_step = 1\nlearning_rate = 1e-3\n{text}")).unwrap()
 }
 
+/// A task, whose prompt is `q`.
+fn task() -> Arc<Task> {
+    let prompt = vec![Message::new(Role::User, "q")];
+    Arc::new(Task { id: "t".into(), data_source: None, prompt, reference: Default::default() })
+}
+
+/// A prompt of one token.
+pub(crate) fn prompt() -> Prompt {
+    Prompt { task: task(), ids: vec![1], episode_kind: EpisodeKind::Single }
+}
+
 /// A group whose samples have these outcomes and rewards.
 pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
-    let prompt = vec![Message::new(Role::User, "q")];
-    let task = Arc::new(Task { id: "t".into(), data_source: None, prompt, reference: Default::default() });
+    let task = task();
     let member = |(index, &(outcome, reward)): (u32, &(OutcomeKind, Option<f64>))| {
         let tokens = Tokens {
             prompt: vec![1],

@@ -6,8 +6,8 @@ use crate::scorer::Scorer;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use gavel_data::{
-    Evaluation, KnownTokens, Message, PriorVerdict, PriorVerdicts, Role, Sample, SampleInput, Task, TokenCounts,
-    Trajectory,
+    Evaluation, KnownTokens, Message, PriorVerdict, PriorVerdicts, Role, RowSources, Sample, SampleInput, Task,
+    TokenCounts, Trajectory,
 };
 use gavel_plugin::OutsideWaits;
 use std::collections::BTreeMap;
@@ -55,20 +55,31 @@ type Place = (usize, usize);
 impl Scorer {
     /// Tries each plugin on a few rows of each dataset, spread over the rows that it is for, with
     /// [`PROBED_RESPONSE`] and with the row's ground truth. A gate does not prevent the calls. A plugin that reaches a
-    /// model or a server is called once, for one row of the first dataset.
-    pub async fn probe(&self, datasets: &[Vec<Arc<Task>>]) -> Vec<Probe> {
+    /// model or a server is called once, for one row of the first dataset. The datasets have the data source of each
+    /// row, and `task` reads the row of a number in the dataset of a number.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub async fn probe<E>(
+        &self,
+        datasets: &[&RowSources],
+        task: impl Fn(usize, usize) -> Result<Arc<Task>, E>,
+    ) -> Result<Vec<Probe>, E> {
         let judges = 0..self.judges.iter().len();
         let chosen: Vec<Vec<Place>> = judges.map(|number| self.choose(number, datasets)).collect();
-        let task = |(dataset, row): Place| &datasets[dataset][row];
-        let places = chosen.iter().flatten();
-        let attempts: BTreeMap<Place, Attempt<'_>> =
-            places.map(|place| (*place, Attempt::new(&self.judges, task(*place)))).collect();
+        let mut attempts: BTreeMap<Place, Attempt<'_>> = BTreeMap::new();
+        for place in chosen.iter().flatten() {
+            if !attempts.contains_key(place) {
+                attempts.insert(*place, Attempt::new(&self.judges, task(place.0, place.1)?));
+            }
+        }
         let asked =
             chosen.iter().enumerate().flat_map(|(number, places)| places.iter().map(move |place| (number, *place)));
         let attempts = &attempts;
         let calls = join_all(asked.map(|(number, place)| async move {
-            let (is_ground_truth, evaluation) = attempts.get(&place)?.first_failure(number).await?;
-            Some((number, place, ProbedRow { task: task(place).clone(), is_ground_truth, evaluation }))
+            let attempt = attempts.get(&place)?;
+            let (is_ground_truth, evaluation) = attempt.first_failure(number).await?;
+            Some((number, place, ProbedRow { task: attempt.task.clone(), is_ground_truth, evaluation }))
         }));
         let mut probes: BTreeMap<(usize, usize), Probe> = BTreeMap::new();
         for (number, place, row) in calls.await.into_iter().flatten() {
@@ -76,7 +87,7 @@ impl Scorer {
             probe.calls.push(row);
         }
         self.plugins().for_each(|(plugin, _)| plugin.end_idle_instances());
-        probes.into_values().collect()
+        Ok(probes.into_values().collect())
     }
 
     fn untried(&self, number: usize, dataset: usize) -> Probe {
@@ -91,13 +102,14 @@ impl Scorer {
     }
 
     /// The rows that judge `number` is tried on.
-    fn choose(&self, number: usize, datasets: &[Vec<Arc<Task>>]) -> Vec<Place> {
+    fn choose(&self, number: usize, datasets: &[&RowSources]) -> Vec<Place> {
         let when = &self.judges.get(number).when;
-        let spread = |(dataset, tasks): (usize, &Vec<Arc<Task>>)| {
-            let is_meant = |row: &usize| when.is_for(tasks[*row].data_source.as_deref());
-            let meant: Vec<usize> = (0..tasks.len()).filter(is_meant).collect();
-            let count = ROWS.min(meant.len());
-            (0..count).map(|nth| (dataset, meant[nth * meant.len() / count])).collect::<Vec<_>>()
+        let spread = |(dataset, sources): (usize, &&RowSources)| {
+            let meant = || (0..sources.len()).filter(|row| when.is_for(sources.get(*row)));
+            let all = meant().count();
+            let count = ROWS.min(all);
+            let chosen = (0..count).filter_map(|nth| meant().nth(nth * all / count));
+            chosen.map(|row| (dataset, row)).collect::<Vec<_>>()
         };
         let places = datasets.iter().enumerate().flat_map(spread);
         places.take(if self.judges.reaches_what_changes(number) { 1 } else { usize::MAX }).collect()
@@ -107,6 +119,7 @@ impl Scorer {
 /// Two responses to one row, and the evaluations of judges.
 struct Attempt<'a> {
     judges: &'a Judges,
+    task: Arc<Task>,
     /// Whether the second response is the row's ground truth.
     has_ground_truth: bool,
     samples: Vec<Arc<Sample>>,
@@ -115,7 +128,7 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(judges: &'a Judges, task: &Arc<Task>) -> Self {
+    fn new(judges: &'a Judges, task: Arc<Task>) -> Self {
         let truth = task.reference.ground_truth.as_deref();
         let sample = |(index, response): (u32, &str)| {
             let messages = vec![Message::new(Role::Assistant, response)];
@@ -131,6 +144,7 @@ impl<'a> Attempt<'a> {
             has_ground_truth: truth.is_some(),
             samples: (0..).zip(responses).map(sample).collect(),
             answers: judges.iter().map(|_| std::array::from_fn(|_| OnceCell::new())).collect(),
+            task,
         }
     }
 
@@ -238,7 +252,7 @@ mod tests {
             };
             let judges = Judges::new(vec![judge]).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let first = runtime.block_on(Attempt::new(&judges, &task).first_failure(0));
+            let first = runtime.block_on(Attempt::new(&judges, task).first_failure(0));
             first.map(|(is_ground_truth, evaluation)| (is_ground_truth, evaluation.ended_well())).unwrap()
         };
         let row = serde_json::json!({"prompt": "2 + 2?", "answer": "4"});

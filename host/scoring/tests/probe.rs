@@ -1,10 +1,11 @@
 //! Plugins that are tried before a run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use gavel_data::{Message, Role, Sample, Task, Trajectory};
+use gavel_data::{Message, Role, RowSources, Sample, Task, Trajectory};
 use gavel_plugin::{PluginSpec, SandboxConfig};
 use gavel_scoring::{Probe, Scorer, SourcePattern, WeightedPlugin};
 use serde_json::json;
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +32,10 @@ fn tasks(split: &str, count: usize) -> Vec<Arc<Task>> {
 }
 
 fn probed(scorer: &Scorer, datasets: &[Vec<Arc<Task>>]) -> Vec<Probe> {
-    scorer.sandbox().handle().block_on(scorer.probe(datasets))
+    let sources: Vec<RowSources> =
+        datasets.iter().map(|tasks| tasks.iter().map(|task| task.data_source.as_deref()).collect()).collect();
+    let task = |dataset: usize, row: usize| Ok::<_, Infallible>(datasets[dataset][row].clone());
+    scorer.sandbox().handle().block_on(scorer.probe(&sources.iter().collect::<Vec<_>>(), task)).unwrap()
 }
 
 fn rows(probe: &Probe) -> Vec<&str> {

@@ -25,15 +25,18 @@ pub struct DryRun {
 pub fn dry_run_train(config: &Config<RlTable>, planned: impl Into<Planned>) -> Result<DryRun> {
     let Planned { ranks, gpu } = planned.into();
     let setup = Setup::of_dry_run(config, gpu)?;
-    let prompts = setup.train_prompts(config)?.rows;
+    let prompts = setup.train_prompts(config)?;
     if let Some(teacher) = Teacher::open(config, setup.scorer.sandbox())? {
-        teacher.check(&prompts, &setup.text.tokenizer, setup.scorer.sandbox())?;
+        teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
     }
-    let probed = probe(config, &setup, &prompts)?;
+    let probed = probe(config, &setup, Some(&prompts))?;
     Ok(DryRun {
         config: config.resolved()?,
-        checks: [checks(&setup, &config.data.train.to_string(), prompts.len(), setup.validation.len()), probed.checks]
-            .concat(),
+        checks: [
+            checks(&setup, &config.data.train.to_string(), prompts.rows.len(), setup.validation.len()),
+            probed.checks,
+        ]
+        .concat(),
         warnings: probed.warnings,
         memory: predict_train(config, &setup, &prompts, ranks)?,
     })
@@ -43,12 +46,15 @@ pub fn dry_run_train(config: &Config<RlTable>, planned: impl Into<Planned>) -> R
 pub fn dry_run_sft(config: &Config<SftTable>, planned: impl Into<Planned>) -> Result<DryRun> {
     let Planned { ranks, gpu } = planned.into();
     let setup = Setup::of_dry_run(config, gpu)?;
-    let rows = setup.sft_rows(config)?.rows;
-    let probed = probe(config, &setup, &[])?;
+    let rows = setup.sft_rows(config)?;
+    let probed = probe(config, &setup, None)?;
     Ok(DryRun {
         config: config.resolved()?,
-        checks: [checks(&setup, &config.data.train.to_string(), rows.len(), setup.validation.len()), probed.checks]
-            .concat(),
+        checks: [
+            checks(&setup, &config.data.train.to_string(), rows.drawable.rows.len(), setup.validation.len()),
+            probed.checks,
+        ]
+        .concat(),
         warnings: probed.warnings,
         memory: predict_sft(config, &setup, &rows, ranks)?,
     })

@@ -5,15 +5,15 @@ use crate::metrics::{SourceNumbers, by_source, describe_validation};
 use crate::ranks::Ranks;
 use crate::rows::{dataset_rows, task, template_kwargs, tools, usable};
 use crate::run::validation::{self, Validation};
-use crate::run::{Policy, Setup, check_data_sources, scorer, tasks, try_rewards_on};
+use crate::run::{Policy, Setup, check_data_sources, scorer, sources, tasks, try_rewards_on};
 use crate::samples::{EndpointRollout, Question, Rollout, ValidationWaits};
 use gavel_config::{Config, ModelKind, ModelTable};
-use gavel_data::Group;
+use gavel_data::{Group, Row, Task};
 use gavel_rollout::AsyncEngine;
 use gavel_runs::{Metrics, check_weights};
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::KeptComponents;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is evaluated in place of the configuration's model, and how.
@@ -95,7 +95,7 @@ fn draw(
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
     let Setup { scorer, mut reward_models, validation, limit, episode_kinds, .. } =
         Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
-    try_rewards_on(config, &scorer, tasks(&validation))?;
+    try_rewards_on(config, &scorer, &tasks(&validation))?;
     let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
     let answers = config.data.validation_samples * validation.len();
     let turns = reward_models.turns(model.device());
@@ -126,20 +126,26 @@ fn ask(
     let (scorer, _) = scorer(config, &KeptComponents::default(), &Ranks::alone())?;
     let mut questions = Vec::new();
     if let Some(datasets) = &config.data.validation {
-        let rows = dataset_rows(config, datasets, scorer.sandbox())?;
-        questions = usable(rows, |row, path| {
+        let question = |row: Row, path: &Path| {
             let place = row.place.clone();
             let task = Arc::new(task(row, path, "validation")?);
             let bad = |what| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
             let tools = tools(&task).map_err(&bad)?;
             let template_kwargs = template_kwargs(&task).map_err(bad)?;
             Ok(Some(Question { task, tools, template_kwargs }))
-        })?
-        .rows;
-        check_data_sources(&scorer, datasets, questions.iter().map(|question| &*question.task))?;
+        };
+        let keep = |question| {
+            questions.push(question);
+            Ok(())
+        };
+        usable(dataset_rows(config, datasets, scorer.sandbox()), question, keep)?;
+    }
+    let asked: Vec<Arc<Task>> = questions.iter().map(|question| question.task.clone()).collect();
+    if let Some(datasets) = &config.data.validation {
+        check_data_sources(&scorer, datasets, &sources(&asked), |row| Ok(asked[row].clone()))?;
     }
     // Before the server is asked, which may cost money.
-    try_rewards_on(config, &scorer, questions.iter().map(|question| question.task.clone()).collect())?;
+    try_rewards_on(config, &scorer, &asked)?;
     progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
     let scored = || progress(EvalProgress::Scored);
     let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;

@@ -4,7 +4,7 @@ use super::ShownText;
 use crate::error::Result;
 use crate::memory::predict_sft;
 use crate::ranks::Ranks;
-use crate::rows::{Drawable, PlacedRow, TaskStream};
+use crate::rows::{Drawable, PlacedRow, SftRows, StoredRows, TaskStream};
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, try_rewards};
 use gavel_config::{Config, SftTable};
 use gavel_runs::{Metrics, TrainedRow};
@@ -26,13 +26,14 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let (table, ranks) = (&config.train, &Ranks::of(peers, &config.reward_model)?);
     let found = find_run(config, start, ranks)?;
     let setup = Setup::new(config, &components(found.as_ref())?, ranks)?;
-    let Drawable { rows, shares } = setup.sft_rows(config)?;
-    let learning = table.learning(rows.len());
+    let rows = setup.sft_rows(config)?;
+    let learning = table.learning(rows.drawable.rows.len());
     let schedule = learning.schedule.over(learning.steps).map_err(gavel_config::ConfigError::from)?;
     let cache = predict_sft(config, &setup, &rows, ranks.size())?.announce();
     if ranks.is_first() {
-        try_rewards(config, &setup, &[])?;
+        try_rewards(config, &setup, None)?;
     }
+    let SftRows { drawable: Drawable { rows, shares }, .. } = rows;
     let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false, cache };
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();
@@ -62,7 +63,7 @@ fn is_enough(table: &SftTable, accuracy: Option<f64>) -> bool {
 /// Takes the steps that are left. Returns whether the run was asked to end before its last step.
 fn take_steps(
     run: &mut Run<'_, SftTable>,
-    rows: &[PlacedRow],
+    rows: &StoredRows<PlacedRow>,
     mut stream: TaskStream,
     schedule: &Schedule,
     control: &Control,
@@ -73,8 +74,8 @@ fn take_steps(
         let start = Instant::now();
         let size = table.batch_size as u64;
         let draws = (step - 1) * size..step * size;
-        let batch: Vec<&PlacedRow> = draws.map(|ordinal| &rows[stream.row(ordinal)]).collect();
-        let share = ranks.own(batch.iter().map(|PlacedRow { row, .. }| (&*row.prompt, row.response.len())));
+        let batch = draws.map(|ordinal| rows.get(stream.row(ordinal))).collect::<Result<Vec<_>>>()?;
+        let share = ranks.own(batch.iter().map(|placed| (&*placed.row.prompt, placed.row.response.len())));
         let own: Vec<SftRow> = batch[share.clone()].iter().map(|placed| placed.row.clone()).collect();
         let learning_rate = schedule.at(step - 1);
         let stats = run.updater.sft_step(step, own, learning_rate)?;

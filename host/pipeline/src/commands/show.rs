@@ -102,16 +102,18 @@ pub(crate) fn first<T>(
     show: impl Fn(Row, &Path) -> Result<Vec<ShownText>>,
 ) -> Result<Vec<ShownRow>> {
     let mut shown = Vec::new();
-    let of_all =
-        dataset_rows(config, datasets, setup.scorer.sandbox())?.into_iter().flat_map(|DatasetRows { rows, .. }| rows);
-    for DatasetRow { path, row } in of_all {
-        let place = format!("{}, {}", path.display(), row.place);
-        let texts = show(row, &path)?;
-        if !texts.is_empty() {
-            shown.push(ShownRow { place, texts });
-        }
-        if shown.len() == count.get() {
-            break;
+    for rows in dataset_rows(config, datasets, setup.scorer.sandbox()) {
+        let DatasetRows { rows, .. } = rows?;
+        for row in rows {
+            let DatasetRow { path, row } = row?;
+            let place = format!("{}, {}", path.display(), row.place);
+            let texts = show(row, &path)?;
+            if !texts.is_empty() {
+                shown.push(ShownRow { place, texts });
+            }
+            if shown.len() == count.get() {
+                return Ok(shown);
+            }
         }
     }
     match shown.is_empty() {

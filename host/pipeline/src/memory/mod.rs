@@ -7,29 +7,29 @@ mod prediction;
 pub use prediction::{Part, Prediction};
 
 use crate::error::Result;
-use crate::rows::{PlacedRow, Prompt};
+use crate::rows::{Prompts, SftRows};
 use crate::run::{Setup, select};
 use gavel_config::{Config, LearningConfig, RlTable, SftTable};
 use gavel_policy::ModelConfig;
+use gavel_train::Parameters;
 use gavel_train::memory::SharedBy;
-use gavel_train::{Parameters, SftRow};
-use plan::{CriticPlan, MiniBatch, Plan, longest};
+use plan::{CriticPlan, MiniBatch, Plan};
 use std::collections::BTreeSet;
 
 /// What each of `ranks` ranks of `gavel train` needs with these prompts.
 pub(crate) fn predict_train(
     config: &Config<RlTable>,
     setup: &Setup,
-    prompts: &[Prompt],
+    prompts: &Prompts,
     ranks: usize,
 ) -> Result<Prediction> {
     let (table, group, ranks) = (&config.train, config.rollout.group_size as u64, shared(config, ranks));
     let responses = group * config.rollout.max_tokens as u64;
-    let shortest = prompts.iter().map(|prompt| prompt.ids.len() as u64).min().unwrap_or(0);
+    let (shortest, longest) = (prompts.lengths.0 as u64, prompts.lengths.1 as u64);
     let batch = MiniBatch {
         rows: (table.mini_batch() as u64 * group).div_ceil(ranks.ranks as u64),
         group,
-        prompt: longest(prompts),
+        prompt: longest,
         response: config.rollout.max_tokens as u64,
         learned: responses as f64 / (shortest + responses) as f64,
     };
@@ -66,18 +66,15 @@ pub(crate) fn predict_train(
 pub(crate) fn predict_sft(
     config: &Config<SftTable>,
     setup: &Setup,
-    rows: &[PlacedRow],
+    rows: &SftRows,
     ranks: usize,
 ) -> Result<Prediction> {
-    let rows = || rows.iter().map(|placed| &placed.row);
-    let longest = rows().max_by_key(|row| row.prompt.len() + row.response.len());
-    let learned = |row: &SftRow| row.response.len() as f64 / (row.prompt.len() + row.response.len()) as f64;
     let batch = MiniBatch {
         rows: config.train.batch_size.div_ceil(ranks) as u64,
         group: 1,
-        prompt: longest.map_or(0, |row| row.prompt.len() as u64),
-        response: longest.map_or(0, |row| row.response.len() as u64),
-        learned: rows().map(learned).fold(0.0, f64::max),
+        prompt: rows.longest.0 as u64,
+        response: rows.longest.1 as u64,
+        learned: rows.learned,
     };
     let mut plan = Plan::new(config, setup, batch, 0, 0, shared(config, ranks))?;
     plan.optimizer = config.train.optimizer.kind;

@@ -92,7 +92,7 @@ struct Rollout {
 }
 
 /// Tokens of the longest of these prompts.
-pub(super) fn longest(prompts: &[Prompt]) -> u64 {
+fn longest(prompts: &[Prompt]) -> u64 {
     prompts.iter().map(|prompt| prompt.ids.len() as u64).max().unwrap_or(0)
 }
 

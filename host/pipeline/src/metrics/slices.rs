@@ -3,9 +3,9 @@
 use crate::metrics::episode::{of_samples, turns};
 use crate::metrics::failures::is_failed;
 use crate::metrics::step::{clip_ratio, members, response_lengths, rewards, scores};
-use crate::metrics::validation::source;
+use crate::metrics::validation::{NO_SOURCE, source};
 use gavel_config::AgentTables;
-use gavel_data::{Group, Task};
+use gavel_data::{Group, RowSources, SourceRows, Task};
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use gavel_train::Staleness;
@@ -33,10 +33,12 @@ pub(crate) struct TakenGroup<'a> {
 }
 
 impl Slices {
-    /// The slices of a run that trains on `tasks`. A warning has the number of data sources that are too many.
-    pub(crate) fn new<'a>(tasks: impl Iterator<Item = &'a Task>, agents: &AgentTables) -> Self {
+    /// The slices of a run that trains on rows of `sources`. A warning has the number of data sources that are too many.
+    pub(crate) fn new(sources: &RowSources, agents: &AgentTables) -> Self {
         let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
-        tasks.for_each(|task| *rows.entry(source(task)).or_default() += 1);
+        for SourceRows { name, count, .. } in sources.each() {
+            *rows.entry(name.unwrap_or(NO_SOURCE)).or_default() += count;
+        }
         let count = rows.len();
         let mut sources: Vec<(&str, usize)> = rows.into_iter().filter(|_| count > 1).collect();
         sources.sort_by_key(|(name, rows)| (Reverse(*rows), *name));
@@ -118,7 +120,7 @@ mod tests {
 
     /// The metrics of groups, of which those with equal rewards are dead.
     fn described(groups: &[Group], agents: &AgentTables, staleness: Option<Staleness>) -> Metrics {
-        let slices = Slices::new(groups.iter().map(|group| &*group.task), agents);
+        let slices = Slices::new(&groups.iter().map(|group| group.task.data_source.as_deref()).collect(), agents);
         let taken = groups.iter().map(|group| {
             let rewards = rewards([group]);
             let is_dead = rewards == vec![rewards[0]; group.members.len()];

@@ -76,9 +76,12 @@ pub(crate) fn by_source(groups: &[Group], accuracy: Option<&str>, samples: usize
     sources.into_iter().map(|(source, groups)| numbers(source, &groups, accuracy, samples)).collect()
 }
 
+/// The name of the data source of rows that have none.
+pub(super) const NO_SOURCE: &str = "unknown";
+
 /// The data source of a task; `unknown` if its row names none.
 pub(super) fn source(task: &Task) -> &str {
-    task.data_source.as_deref().unwrap_or("unknown")
+    task.data_source.as_deref().unwrap_or(NO_SOURCE)
 }
 
 fn numbers(source: &str, groups: &[&Group], accuracy: Option<&str>, samples: usize) -> SourceNumbers {

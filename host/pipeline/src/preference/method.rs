@@ -3,7 +3,7 @@
 use super::pair_row::{PairRow, RowPlace};
 use crate::commands::ShownText;
 use crate::error::Result;
-use crate::rows::{DatasetRows, Drawable, Parted, usable};
+use crate::rows::{DatasetRows, Drawable, Parted, StoredRow};
 use crate::run::Setup;
 use gavel_config::{LearningConfig, TrainTable};
 use gavel_data::Row;
@@ -17,7 +17,7 @@ use std::path::Path;
 /// The `[train]` table of a command that learns from pairs.
 pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Clone + Sync {
     /// A pair as token ids.
-    type Pair: Clone;
+    type Pair: StoredRow<Context = ()>;
     /// Whether the policy is compared with the policy that the run starts from.
     const NEEDS_REFERENCE: bool;
 
@@ -40,10 +40,14 @@ pub(super) trait PairMethod: TrainTable + Serialize + DeserializeOwned + Clone +
         Self::pair(setup, row, &at, parted)
     }
 
-    /// The pairs of these rows.
-    fn pairs(setup: &Setup, rows: Vec<DatasetRows<'_>>) -> Result<Drawable<Self::Pair>> {
+    /// The pairs of these rows. Calls `note` with each of them.
+    fn pairs<'d>(
+        setup: &Setup,
+        rows: impl Iterator<Item = Result<DatasetRows<'d>>>,
+        note: impl FnMut(&Self::Pair),
+    ) -> Result<Drawable<Self::Pair>> {
         let parted = Parted::default();
-        let pairs = usable(rows, |row, path| Self::of_row(setup, row, path, &parted))?;
+        let pairs = Drawable::read(rows, |row, path| Self::of_row(setup, row, path, &parted), note)?;
         parted.warn();
         Ok(pairs)
     }

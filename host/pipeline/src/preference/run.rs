@@ -5,7 +5,7 @@ use crate::commands::{DryRun, ShownRow, checks, first};
 use crate::error::{PipelineError, Result};
 use crate::memory::{Prediction, predict_pairs};
 use crate::ranks::Ranks;
-use crate::rows::{Drawable, Parted, TaskStream, dataset_rows};
+use crate::rows::{Drawable, Parted, StoredRow, TaskStream, dataset_rows};
 use crate::run::{
     Control, Opening, Planned, Policy, Recorder, Setup, Start, Summary, Trained, components, find_run, open_folder,
     probe,
@@ -22,24 +22,34 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// The pairs of a run.
-struct Pairs<P> {
+struct Pairs<P: StoredRow> {
     train: Drawable<P>,
     held_out: Vec<P>,
+    /// How many tokens both sides of the longest pair have in common, and how many its longer side has after these.
+    longest: (usize, usize),
 }
 
-impl<P: Clone> Pairs<P> {
+impl<P: StoredRow<Context = ()>> Pairs<P> {
     fn read<T: PairMethod<Pair = P>>(config: &Config<T>, setup: &Setup) -> Result<Self> {
-        let read = |datasets: &Datasets| T::pairs(setup, dataset_rows(config, datasets, setup.scorer.sandbox())?);
+        let mut longest = (0, 0);
+        let tokens = |(common, rest): (usize, usize)| common + 2 * rest;
+        let mut read = |datasets: &Datasets| {
+            T::pairs(setup, dataset_rows(config, datasets, setup.scorer.sandbox()), |pair| {
+                let lengths = T::lengths(pair);
+                if tokens(lengths) >= tokens(longest) {
+                    longest = lengths;
+                }
+            })
+        };
         let train = read(&config.data.train)?;
         let held_out = config.data.validation.as_ref().map(read).transpose()?;
-        Ok(Self { train, held_out: held_out.map(|drawable| drawable.rows).unwrap_or_default() })
+        let held_out = held_out.map(|drawable| drawable.rows.into_vec()).transpose()?.unwrap_or_default();
+        Ok(Self { train, held_out, longest })
     }
 
     fn predict<T: PairMethod<Pair = P>>(&self, config: &Config<T>, setup: &Setup, ranks: usize) -> Result<Prediction> {
-        let lengths = || self.train.rows.iter().chain(&self.held_out).map(T::lengths);
-        let longest = lengths().max_by_key(|(common, rest)| common + 2 * rest).unwrap_or_default();
         let learning = config.train.learning(self.train.rows.len());
-        predict_pairs(config, setup, &learning, longest, config.train.batch_size(), T::NEEDS_REFERENCE, ranks)
+        predict_pairs(config, setup, &learning, self.longest, config.train.batch_size(), T::NEEDS_REFERENCE, ranks)
     }
 }
 
@@ -59,7 +69,7 @@ pub(super) fn run<T: PairMethod>(
         let learning_rate = learning.schedule.over(learning.steps).map_err(ConfigError::from)?;
         pairs.predict(config, &setup, ranks.size())?.announce();
         if ranks.is_first() {
-            probe(config, &setup, &[])?;
+            probe(config, &setup, None)?;
         }
         let opening = Opening { config, setup: &setup, grouping: Grouping::default(), found, ranks };
         let opened = open_folder(opening)?;
@@ -88,7 +98,7 @@ pub(super) fn run<T: PairMethod>(
 pub(super) fn dry_run<T: PairMethod>(config: &Config<T>, Planned { ranks, gpu }: Planned) -> Result<DryRun> {
     let setup = Setup::of_dry_run(config, gpu)?;
     let pairs = Pairs::read(config, &setup)?;
-    let probed = probe(config, &setup, &[])?;
+    let probed = probe(config, &setup, None)?;
     let (train, held_out) = (pairs.train.rows.len(), pairs.held_out.len());
     Ok(DryRun {
         config: config.resolved()?,
@@ -172,9 +182,9 @@ impl<T: PairMethod> PairRun<'_, T> {
         let size = self.config.train.batch_size() as u64;
         let draws = (step - 1) * size..step * size;
         let rows = &self.pairs.train.rows;
-        let batch: Vec<&T::Pair> = draws.map(|ordinal| &rows[stream.row(ordinal)]).collect();
-        let share = self.ranks.own(batch.iter().copied().map(T::row));
-        let batch: Vec<T::Pair> = batch[share].iter().copied().cloned().collect();
+        let batch = draws.map(|ordinal| rows.get(stream.row(ordinal))).collect::<Result<Vec<_>>>()?;
+        let share = self.ranks.own(batch.iter().map(|pair| T::row(pair)));
+        let batch: Vec<T::Pair> = batch[share].iter().map(|pair| pair.clone().into_owned()).collect();
         let models = Models { model: &self.model, reference: self.reference.as_ref() };
         let stats = self.config.train.step(&mut self.trainer, models, &batch, learning_rate);
         let PairStats { statistics, grad_norm, tokens } =

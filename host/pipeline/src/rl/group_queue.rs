@@ -12,7 +12,7 @@ pub(crate) use share::GroupShare;
 
 use crate::error::Result;
 use crate::rl::ledger::Cause;
-use crate::rows::{Numbering, Prompt, Seeds, TaskStream};
+use crate::rows::{Numbering, Prompt, Seeds, StoredRows, TaskStream};
 use crate::run::Control;
 use crate::samples::{DrawnGroup, Rollout, SampleKey, SamplesInFlight};
 use gavel_agent::PolicyWaits;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Groups under way, and whole groups that wait for their step.
 pub(crate) struct GroupQueue {
     rollout: Rollout,
-    prompts: Vec<Prompt>,
+    prompts: StoredRows<Prompt>,
     stream: TaskStream,
     numbering: Numbering,
     retries: u32,
@@ -53,7 +53,7 @@ pub(crate) struct GroupQueue {
 impl GroupQueue {
     pub(crate) fn new(
         rollout: Rollout,
-        prompts: Vec<Prompt>,
+        prompts: StoredRows<Prompt>,
         stream: TaskStream,
         numbering: Numbering,
         schedule: &ScheduleTable,
@@ -122,8 +122,8 @@ impl GroupQueue {
         let mut samples = Vec::with_capacity(count * self.numbering.group_size);
         for draw in draws {
             let group = match !self.share.is_by_load() && self.share.is_dealt(draw) {
-                true => self.new_group(draw, version),
-                false => self.group_elsewhere(draw, version),
+                true => self.new_group(draw, version)?,
+                false => self.group_elsewhere(draw, version)?,
             };
             samples.extend((0..group.samples.len()).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
@@ -133,20 +133,20 @@ impl GroupQueue {
         self.take_more().await
     }
 
-    fn new_group(&mut self, draw: u64, version: u64) -> StartedGroup {
+    fn new_group(&mut self, draw: u64, version: u64) -> Result<StartedGroup> {
         let size = self.numbering.samples();
         let sample = |index| {
             let state = SampleState::drawing(self.id(SampleKey { draw, index }), &self.policy_waits);
             StartedSample { retry: 0, since: Instant::now(), state }
         };
         let samples = (0..size).map(sample).collect();
-        StartedGroup {
-            row: self.stream.row(draw),
+        Ok(StartedGroup {
+            prompt: self.prompts.get(self.stream.row(draw))?.into_owned(),
             is_here: true,
             version,
             judged_together: PendingGroup::named(size, self.group_id(draw)),
             samples,
-        }
+        })
     }
 
     fn seeds(&self, key: SampleKey, retry: u32) -> Seeds {
@@ -176,7 +176,7 @@ impl GroupQueue {
 
     /// Takes a whole group out.
     pub(crate) fn take(&mut self, draw: u64) -> Option<DrawnGroup> {
-        let StartedGroup { row, is_here, version, samples, .. } = self.groups.remove(draw)?;
+        let StartedGroup { prompt, is_here, version, samples, .. } = self.groups.remove(draw)?;
         let retries = samples.iter().map(|sample| sample.retry).collect();
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
@@ -184,20 +184,20 @@ impl GroupQueue {
         };
         let mut members: Vec<Member> = samples.into_iter().filter_map(member).collect();
         let greedy = if self.numbering.has_greedy { members.pop() } else { None };
-        let group = Group { task: self.prompts[row].task.clone(), members };
-        Some(DrawnGroup { draw, version, group, greedy, retries, dropped: None, is_here })
+        let group = Group { task: prompt.task.clone(), members };
+        Some(DrawnGroup { draw, prompt, version, group, greedy, retries, dropped: None, is_here })
     }
 
     /// Puts a whole group back that was taken for a step that did not end.
     pub(crate) fn put_back(&mut self, drawn: DrawnGroup) {
-        let DrawnGroup { draw, version, group, greedy, retries, is_here, .. } = drawn;
+        let DrawnGroup { draw, prompt, version, group, greedy, retries, is_here, .. } = drawn;
         let done = |(member, retry): (Member, u32)| {
             let state = SampleState::Done(Box::new(member));
             StartedSample { retry, since: Instant::now(), state }
         };
         let samples = group.members.into_iter().chain(greedy).zip(retries).map(done).collect();
-        let group = StartedGroup { is_here, samples, ..self.new_group(draw, version) };
-        self.groups.insert(draw, group);
+        let judged_together = PendingGroup::named(self.numbering.samples(), self.group_id(draw));
+        self.groups.insert(draw, StartedGroup { prompt, is_here, version, judged_together, samples });
         self.groups.set_whole(draw);
     }
 }

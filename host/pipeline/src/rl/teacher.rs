@@ -1,7 +1,7 @@
 //! A reference that a server has: `train.reference.chat`.
 
 use crate::error::{PipelineError, Result};
-use crate::rows::Prompt;
+use crate::rows::{Prompt, StoredRows};
 use futures::future::try_join_all;
 use gavel_config::{Config, RlTable};
 use gavel_plugin::{ChatError, Sandbox};
@@ -31,12 +31,13 @@ impl Teacher {
         Ok(Some(Self { client, name }))
     }
 
-    /// Asks about the tokens of a prompt, so that a mistake is found before the run.
+    /// Asks about the tokens of the first prompt, so that a mistake is found before the run.
     ///
     /// # Errors
     /// The server does not answer, or has other tokens than the policy.
-    pub(crate) fn check(&self, prompts: &[Prompt], tokenizer: &Tokenizer, sandbox: &Sandbox) -> Result<()> {
-        let Some(tokens) = prompts.first().map(|prompt| prompt.ids.as_slice()) else { return Ok(()) };
+    pub(crate) fn check(&self, prompts: &StoredRows<Prompt>, tokenizer: &Tokenizer, sandbox: &Sandbox) -> Result<()> {
+        let first = prompts.get(0)?;
+        let tokens = first.ids.as_slice();
         let found = sandbox.handle().block_on(self.client.ask(tokens)).map_err(|error| self.failed(error))?;
         let differs = |(token, found): (&u32, TokenLogprob)| {
             let (own, other) = (tokenizer.token_to_text(*token).text, found.text?);

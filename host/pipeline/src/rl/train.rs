@@ -13,7 +13,7 @@ use crate::rl::pace::Pace;
 use crate::rl::step::{RlRun, StepGroups, StepReport};
 use crate::rl::teacher::Teacher;
 use crate::rl::unlearned::{StepLearning, UnlearnedSteps};
-use crate::rows::{Drawable, Numbering, TaskStream};
+use crate::rows::{Numbering, Prompts, TaskStream};
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, over_budget, try_rewards};
 use gavel_config::{Config, RlTable};
 use gavel_runs::Metrics;
@@ -35,13 +35,13 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     let learning = table.learning(prompts.rows.len());
     let (steps, schedule) = (learning.steps, learning.schedule);
     let learning_rate = schedule.over(steps).map_err(gavel_config::ConfigError::from)?;
-    let cache = predict_train(config, &setup, &prompts.rows, ranks.size())?.announce();
+    let cache = predict_train(config, &setup, &prompts, ranks.size())?.announce();
     let teacher = Teacher::open(config, setup.scorer.sandbox())?;
     if let Some(teacher) = &teacher {
         teacher.check(&prompts.rows, &setup.text.tokenizer, setup.scorer.sandbox())?;
     }
     if ranks.is_first() {
-        let tried = try_rewards(config, &setup, &prompts.rows);
+        let tried = try_rewards(config, &setup, Some(&prompts));
         if let Some(why) = setup.scorer.must_stop() {
             return Err(PipelineError::Stopped(format!("{why}\nhint: start it, or correct its address")));
         }
@@ -68,8 +68,8 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     };
     let advantage = setup.advantage.clone();
     let mut run = Run::open(config, setup, shape, found, ranks)?;
-    let Drawable { rows, shares } = prompts;
-    let slices = Slices::new(rows.iter().map(|prompt| &*prompt.task), &config.agent);
+    let Prompts { rows, shares, sources, .. } = prompts;
+    let slices = Slices::new(&sources, &config.agent);
     let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
     let rollout = run.rollout.clone();
     let mut groups = GroupQueue::new(rollout, rows, stream, numbering, &config.schedule, share, control.clone());

@@ -6,7 +6,9 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use gavel_config::{Config, Dataset, DatasetTable, Datasets, RewardTable, Taskset};
 use gavel_data::{DatasetReader, DatasetRow, Row};
 use gavel_plugin::{Limits, Plugin, PluginSpec, Sandbox};
+use std::cell::Cell;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How many rows are requested at once.
@@ -16,39 +18,38 @@ const AT_ONCE: usize = 64;
 /// plugin can report any number.
 const MOST_ROWS: u64 = 1_000_000;
 
-/// The rows of one dataset, in order.
-#[derive(Debug)]
+/// The rows of one dataset, in order, each of which is read when it is asked for.
 pub(crate) struct DatasetRows<'a> {
     /// Where they are from.
     pub(crate) dataset: &'a Dataset,
     /// Its share of the draws, where it has one.
     pub(crate) weight: Option<f64>,
     /// Their positions count over all datasets.
-    pub(crate) rows: Vec<DatasetRow>,
+    pub(crate) rows: Box<dyn Iterator<Item = Result<DatasetRow>> + 'a>,
 }
 
-/// All rows, their columns under Gavel's names. Tasksets run in `sandbox`, the sandbox of the rewards, with the
-/// endpoints and programs granted to it.
+/// All rows, their columns under Gavel's names; the rows of a dataset must be taken before the next dataset. Tasksets
+/// run in `sandbox`, the sandbox of the rewards, with the endpoints and programs granted to it.
 pub(crate) fn dataset_rows<'a, T>(
-    config: &Config<T>,
+    config: &'a Config<T>,
     datasets: &'a Datasets,
-    sandbox: &Sandbox,
-) -> Result<Vec<DatasetRows<'a>>> {
-    let mut before = 0;
-    let read = |table: &'a DatasetTable| {
-        let dataset = &table.path;
-        let mut rows = match dataset {
-            Dataset::File(path) => DatasetReader::open(path)?.collect::<std::result::Result<_, _>>()?,
-            Dataset::Taskset(taskset) => draw(config, dataset, taskset, sandbox)?,
+    sandbox: &'a Sandbox,
+) -> impl Iterator<Item = Result<DatasetRows<'a>>> {
+    let next = Rc::new(Cell::new(0));
+    datasets.0.iter().map(move |table| {
+        let (dataset, next) = (&table.path, next.clone());
+        let read: Box<dyn Iterator<Item = Result<DatasetRow>>> = match dataset {
+            Dataset::File(path) => Box::new(DatasetReader::open(path)?.refusing_changes().map(|row| Ok(row?))),
+            Dataset::Taskset(taskset) => Box::new(draw(config, dataset, taskset, sandbox)?.into_iter().map(Ok)),
         };
-        for row in &mut rows {
-            row.row.position += before;
-            rename(config, table, row)?;
-        }
-        before += rows.len();
-        Ok(DatasetRows { dataset, weight: table.weight, rows })
-    };
-    datasets.0.iter().map(read).collect()
+        let rows = read.map(move |row| {
+            let mut row = row?;
+            row.row.position = next.replace(next.get() + 1);
+            rename(config, table, &mut row)?;
+            Ok(row)
+        });
+        Ok(DatasetRows { dataset, weight: table.weight, rows: Box::new(rows) })
+    })
 }
 
 /// Gives a row the columns that the configuration names.

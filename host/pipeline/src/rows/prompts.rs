@@ -3,12 +3,15 @@
 use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
+use crate::rows::drawable::usable;
 use crate::rows::mixture::Share;
+use crate::rows::stored_rows::{MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes, put_ids, take_bytes, take_ids};
 use gavel_agent::PromptOptions;
 use gavel_config::{DataTable, Overlong};
-use gavel_data::{DatasetRow, Row, Task, TaskError};
+use gavel_data::{Json, Reference, Row, RowSources, Task, TaskError};
 use gavel_text::TextModel;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,23 +90,74 @@ impl PromptLimit {
     }
 }
 
-/// What a run draws from: the rows that can be used, dataset after dataset.
-#[derive(Debug)]
-pub(crate) struct Drawable<R> {
-    pub(crate) rows: Vec<R>,
-    /// The parts of them with their weights: each dataset, or all rows as one where none has a weight.
+impl StoredRow for Prompt {
+    type Context = EpisodeKinds;
+
+    fn write(&self, into: &mut Vec<u8>) {
+        let Reference { columns, .. } = &self.task.reference;
+        put_bytes(into, self.task.id.as_bytes());
+        put_bytes(into, Json::from(columns.clone()).as_text().as_bytes());
+        put_ids(into, &self.ids);
+    }
+
+    fn read(mut bytes: &[u8], episode_kinds: &EpisodeKinds) -> Option<Self> {
+        let id = str::from_utf8(take_bytes(&mut bytes)?).ok()?.to_owned();
+        let columns = serde_json::from_slice(take_bytes(&mut bytes)?).ok()?;
+        let ids = take_ids(&mut bytes)?;
+        // All else follows from the columns. The id may also follow from the place of the row.
+        let task = Arc::new(Task { id, ..Task::from_row(columns, 0, "").ok()? });
+        let episode_kind = episode_kinds.of(&task).ok()?;
+        Some(Self { task, ids, episode_kind })
+    }
+}
+
+/// The prompts of a run, and what is known of all of them.
+pub(crate) struct Prompts {
+    pub(crate) rows: StoredRows<Prompt>,
+    /// The parts of them with their weights, as in [`Drawable`](super::Drawable).
     pub(crate) shares: Vec<Share>,
+    /// The data sources of the prompts.
+    pub(crate) sources: RowSources,
+    /// Tokens of the shortest prompt, and of the longest one.
+    pub(crate) lengths: (usize, usize),
+    /// The first task of each agent.
+    pub(crate) first_tasks: Vec<Arc<Task>>,
 }
 
 /// The prompts of the rows of datasets.
-pub(crate) fn prompts(
-    datasets: Vec<DatasetRows<'_>>,
+pub(crate) fn prompts<'d>(
+    datasets: impl IntoIterator<Item = Result<DatasetRows<'d>>>,
     split: &str,
     text: &TextModel,
     limit: PromptLimit,
     episode_kinds: &EpisodeKinds,
-) -> Result<Drawable<Prompt>> {
-    usable(datasets, |row, path| prompt(row, path, split, text, limit, episode_kinds))
+) -> Result<Prompts> {
+    prompts_within(MOST_IN_MEMORY, datasets, split, text, limit, episode_kinds)
+}
+
+/// The same, of which so many bytes are in memory.
+fn prompts_within<'d>(
+    most_in_memory: usize,
+    datasets: impl IntoIterator<Item = Result<DatasetRows<'d>>>,
+    split: &str,
+    text: &TextModel,
+    limit: PromptLimit,
+    episode_kinds: &EpisodeKinds,
+) -> Result<Prompts> {
+    let mut rows = StoredRows::within(most_in_memory, episode_kinds.clone());
+    let (mut sources, mut first_tasks, mut agents) = (RowSources::default(), Vec::new(), BTreeSet::new());
+    let (mut shortest, mut longest) = (usize::MAX, 0);
+    let read = |row: Row, path: &Path| prompt(row, path, split, text, limit, episode_kinds);
+    let shares = usable(datasets, read, |prompt: Prompt| {
+        let length = prompt.ids.len();
+        (shortest, longest) = (length.min(shortest), length.max(longest));
+        sources.push(prompt.task.data_source.as_deref());
+        if agents.insert(episode_kinds.number_of(&prompt.task)) {
+            first_tasks.push(prompt.task.clone());
+        }
+        rows.push(prompt)
+    })?;
+    Ok(Prompts { rows: rows.finish(), shares, sources, lengths: (shortest, longest), first_tasks })
 }
 
 /// The prompt of a row; nothing if the row is left out.
@@ -150,24 +204,5 @@ pub(crate) fn template_kwargs(task: &Task) -> std::result::Result<Map<String, Va
     task.reference.template_kwargs().map_err(|error| error.to_string())
 }
 
-/// What `read` makes of each row; for a row that is left out, it returns nothing.
-pub(crate) fn usable<R, I: IntoIterator<Item = R>>(
-    datasets: Vec<DatasetRows<'_>>,
-    read: impl Fn(Row, &Path) -> Result<I>,
-) -> Result<Drawable<R>> {
-    let (mut used, mut shares) = (Vec::new(), Vec::new());
-    for DatasetRows { dataset, weight, rows } in datasets {
-        let before = used.len();
-        for DatasetRow { path, row } in rows {
-            used.extend(read(row, &path)?);
-        }
-        if used.len() == before {
-            return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
-        }
-        shares.extend(weight.map(|weight| Share { rows: used.len() - before, weight }));
-    }
-    if shares.is_empty() {
-        shares.push(Share { rows: used.len(), weight: 1.0 });
-    }
-    Ok(Drawable { rows: used, shares })
-}
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,10 @@
 use crate::episode_kind::EpisodeKinds;
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
+use crate::rows::drawable::Drawable;
 use crate::rows::learned_turn::LearnedTurn;
-use crate::rows::prompts::{Drawable, PromptLimit, prompt_options, usable};
+use crate::rows::prompts::{PromptLimit, prompt_options};
+use crate::rows::stored_rows::{StoredRow, put_bytes, put_row, take_bytes, take_row};
 use gavel_agent::PromptOptions;
 use gavel_config::{Overlong, Turns};
 use gavel_data::{Message, Role, Row, Sample, last_turn};
@@ -22,22 +24,54 @@ pub(crate) struct PlacedRow {
     pub(crate) place: Arc<str>,
 }
 
+impl StoredRow for PlacedRow {
+    type Context = ();
+
+    fn write(&self, into: &mut Vec<u8>) {
+        put_row(into, &self.row);
+        put_bytes(into, self.place.as_bytes());
+    }
+
+    fn read(mut bytes: &[u8], (): &()) -> Option<Self> {
+        let row = take_row(&mut bytes)?;
+        let place = str::from_utf8(take_bytes(&mut bytes)?).ok()?;
+        Some(Self { row, place: place.into() })
+    }
+}
+
+/// The rows to imitate, and what is known of all of them.
+pub(crate) struct SftRows {
+    pub(crate) drawable: Drawable<PlacedRow>,
+    /// Tokens of the prompt and of the response of the longest row.
+    pub(crate) longest: (usize, usize),
+    /// The largest share of a row's tokens that is its response.
+    pub(crate) learned: f64,
+}
+
 /// The rows to imitate from datasets: each message of the assistant that is learned, with all messages before it.
-pub(crate) fn sft_rows(
-    datasets: Vec<DatasetRows<'_>>,
+pub(crate) fn sft_rows<'d>(
+    datasets: impl IntoIterator<Item = Result<DatasetRows<'d>>>,
     text: &TextModel,
     limit: PromptLimit,
     episode_kinds: &EpisodeKinds,
     turns: Turns,
-) -> Result<Drawable<PlacedRow>> {
+) -> Result<SftRows> {
     let parted = Parted::default();
-    let rows = usable(datasets, |row, path| {
+    let (mut longest, mut learned) = ((0, 0), 0.0_f64);
+    let read = |row: Row, path: &Path| {
         let place: Arc<str> = format!("{}, {}", path.display(), row.place).into();
         let rows = sft_rows_of(row, path, text, limit, episode_kinds, turns, &parted)?;
         Ok(rows.into_iter().map(move |row| PlacedRow { row, place: place.clone() }))
+    };
+    let drawable = Drawable::read(datasets, read, |PlacedRow { row, .. }| {
+        let (prompt, response) = (row.prompt.len(), row.response.len());
+        if prompt + response >= longest.0 + longest.1 {
+            longest = (prompt, response);
+        }
+        learned = learned.max(response as f64 / (prompt + response) as f64);
     })?;
     parted.warn();
-    Ok(rows)
+    Ok(SftRows { drawable, longest, learned })
 }
 
 /// The rows to imitate from one row of a dataset.

@@ -29,7 +29,7 @@ pub(crate) use lifecycle::{Run, RunShape};
 pub(crate) use planned::select;
 pub use planned::{Planned, PlannedGpu};
 pub(crate) use policy::Policy;
-pub(crate) use probe::{probe, tasks, try_rewards, try_rewards_on};
+pub(crate) use probe::{probe, sources, tasks, try_rewards, try_rewards_on};
 pub(crate) use rank_work::RankWork;
 pub(crate) use recorder::Recorder;
 pub(crate) use resume::{Opening, components, find_run, open_folder};

@@ -2,11 +2,11 @@
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::diagnosis;
-use crate::rows::Prompt;
+use crate::rows::{Prompt, Prompts};
 use crate::run::check::Check;
 use crate::run::setup::Setup;
 use gavel_config::{Config, TrainTable};
-use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, Shown, ShownLines, Task};
+use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, RowSources, Shown, ShownLines, Task};
 use gavel_runs::RunFolder;
 use gavel_scoring::{PROBED_RESPONSE, Probe, ProbedRow, Scorer};
 use std::sync::Arc;
@@ -20,14 +20,19 @@ pub(crate) struct Probed {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Tries the rewards on rows of `train`, which is empty where they are for validation only, and of the validation set.
+/// Tries the rewards on rows of `train`, which is absent where they are for validation only, and of the validation set.
 ///
 /// # Errors
 /// The folder cannot be written, or more calls of a reward with a weight than `max_failure_rate` allows failed in a way
 /// that no response could have caused.
-pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: &[Prompt]) -> Result<Probed> {
+pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: Option<&Prompts>) -> Result<Probed> {
     RunFolder::check(&config.log.folder())?;
-    probe_on(config, &setup.scorer, [tasks(train), tasks(&setup.validation)])
+    probe_on(config, &setup.scorer, train, &tasks(&setup.validation))
+}
+
+/// The data sources of tasks.
+pub(crate) fn sources(tasks: &[Arc<Task>]) -> RowSources {
+    tasks.iter().map(|task| task.data_source.as_deref()).collect()
 }
 
 /// The tasks of prompts.
@@ -36,12 +41,22 @@ pub(crate) fn tasks(prompts: &[Prompt]) -> Vec<Arc<Task>> {
 }
 
 /// Tries the rewards on tasks of `data.train` and of `data.validation`.
-fn probe_on<T: TrainTable>(config: &Config<T>, scorer: &Scorer, datasets: [Vec<Arc<Task>>; 2]) -> Result<Probed> {
+fn probe_on<T: TrainTable>(
+    config: &Config<T>,
+    scorer: &Scorer,
+    train: Option<&Prompts>,
+    validation: &[Arc<Task>],
+) -> Result<Probed> {
     let names = [Some(&config.data.train), config.data.validation.as_ref()];
     let names = names.map(|dataset| dataset.map(ToString::to_string).unwrap_or_default());
-    let probes = scorer.probe(&datasets);
+    let (none, of_validation) = (RowSources::default(), sources(validation));
+    let datasets = [train.map_or(&none, |train| &train.sources), &of_validation];
+    let probes = scorer.probe(&datasets, |dataset, row| match train.filter(|_| dataset == 0) {
+        Some(train) => Ok::<_, PipelineError>(train.rows.get(row)?.task.clone()),
+        None => Ok(validation[row].clone()),
+    });
     let mut probed = Probed::default();
-    for probe in scorer.sandbox().handle().block_on(probes) {
+    for probe in scorer.sandbox().handle().block_on(probes)? {
         let dataset = &names[probe.dataset];
         probed.checks.push(Check { what: "reward tried", found: said(&probe, dataset) });
         let Some(first) = probe.calls.iter().find(|row| !row.evaluation.ended_well()) else { continue };
@@ -58,7 +73,7 @@ fn probe_on<T: TrainTable>(config: &Config<T>, scorer: &Scorer, datasets: [Vec<A
 }
 
 /// The same at the start of a run, which logs what failed and does not stop it.
-pub(crate) fn try_rewards<T: TrainTable>(config: &Config<T>, setup: &Setup, train: &[Prompt]) -> Result<()> {
+pub(crate) fn try_rewards<T: TrainTable>(config: &Config<T>, setup: &Setup, train: Option<&Prompts>) -> Result<()> {
     announce(&setup.scorer);
     warn(&probe(config, setup, train)?);
     Ok(())
@@ -71,10 +86,10 @@ pub(crate) fn try_rewards<T: TrainTable>(config: &Config<T>, setup: &Setup, trai
 pub(crate) fn try_rewards_on<T: TrainTable>(
     config: &Config<T>,
     scorer: &Scorer,
-    validation: Vec<Arc<Task>>,
+    validation: &[Arc<Task>],
 ) -> Result<()> {
     announce(scorer);
-    warn(&probe_on(config, scorer, [Vec::new(), validation])?);
+    warn(&probe_on(config, scorer, None, validation)?);
     Ok(())
 }
 

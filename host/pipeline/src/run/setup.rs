@@ -4,18 +4,17 @@ use crate::episode_kind::EpisodeKinds;
 use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::reward_model::RewardModels;
-use crate::rows::{Drawable, PlacedRow, Prompt, PromptLimit, dataset_rows, prompts, sft_rows, template_kwargs};
+use crate::rows::{Prompt, PromptLimit, Prompts, SftRows, dataset_rows, prompts, sft_rows, template_kwargs};
 use crate::run::planned::PlannedGpu;
 use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
 use gavel_config::{Config, Datasets, RlTable, SftTable, TrainTable};
-use gavel_data::{Shown, Task};
+use gavel_data::{RowSources, Shown, SourceRows, Task};
 use gavel_plugin::{Plugin, Sandbox, SandboxConfig};
 use gavel_policy::ModelConfig;
 use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use gavel_text::{History, TextModel};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What every command needs besides the weights.
@@ -47,7 +46,7 @@ impl Setup {
         let mut setup =
             Self { text, sizes, limit, validation, scorer, reward_models, episode_kinds, advantage, planned };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
-            setup.validation = setup.prompts(config, datasets, "validation")?.rows;
+            setup.validation = setup.prompts(config, datasets, "validation")?.rows.into_vec()?;
         }
         Ok(setup)
     }
@@ -74,10 +73,10 @@ impl Setup {
     }
 
     /// The prompts of datasets; each has a reward that scores it.
-    fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Drawable<Prompt>> {
-        let rows = dataset_rows(config, datasets, self.scorer.sandbox())?;
+    fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Prompts> {
+        let rows = dataset_rows(config, datasets, self.scorer.sandbox());
         let prompts = prompts(rows, split, &self.text, self.limit, &self.episode_kinds)?;
-        for (agent, task, tools) in self.episode_kinds.first_tasks(prompts.rows.iter().map(|prompt| &*prompt.task)) {
+        for (agent, task, tools) in self.episode_kinds.first_tasks(prompts.first_tasks.iter().map(|task| &**task)) {
             let has_agent = agent.path.is_some();
             if !has_agent {
                 check_calls(&self.text)?;
@@ -86,18 +85,18 @@ impl Setup {
             let options = PromptOptions { functions: tools.set.definitions(), template_kwargs };
             check_history(&self.text, task, &options, has_agent, agent.history)?;
         }
-        check_data_sources(&self.scorer, datasets, prompts.rows.iter().map(|prompt| &*prompt.task))?;
+        check_data_sources(&self.scorer, datasets, &prompts.sources, |row| Ok(prompts.rows.get(row)?.task.clone()))?;
         Ok(prompts)
     }
 
     /// The rows that `gavel sft` imitates.
-    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<Drawable<PlacedRow>> {
-        let rows = dataset_rows(config, &config.data.train, self.scorer.sandbox())?;
+    pub(crate) fn sft_rows(&self, config: &Config<SftTable>) -> Result<SftRows> {
+        let rows = dataset_rows(config, &config.data.train, self.scorer.sandbox());
         sft_rows(rows, &self.text, self.limit, &self.episode_kinds, config.train.turns)
     }
 
     /// The prompts that `gavel train` learns from.
-    pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Drawable<Prompt>> {
+    pub(crate) fn train_prompts(&self, config: &Config<RlTable>) -> Result<Prompts> {
         if config.train.algorithm().needs_rewards() && !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
@@ -193,19 +192,17 @@ fn check_history(
     }
 }
 
-/// Refuses rows that no reward with a weight would ever be called for.
-pub(crate) fn check_data_sources<'a>(
+/// Refuses rows that no reward with a weight would ever be called for. `task` reads the row of a number.
+pub(crate) fn check_data_sources(
     scorer: &Scorer,
     datasets: &Datasets,
-    tasks: impl Iterator<Item = &'a Task>,
+    sources: &RowSources,
+    task: impl Fn(usize) -> Result<Arc<Task>>,
 ) -> Result<()> {
-    let mut known = HashSet::new();
-    for task in tasks {
-        let source = task.data_source.as_deref();
-        if known.insert(source)
-            && let Err(what) = scorer.check_data_source(source)
-        {
-            return Err(PipelineError::Stopped(format!("dataset {datasets}, row {}: {what}", Shown(&task.id))));
+    for SourceRows { name, first, .. } in sources.each() {
+        if let Err(what) = scorer.check_data_source(name) {
+            let id = &task(first)?.id;
+            return Err(PipelineError::Stopped(format!("dataset {datasets}, row {}: {what}", Shown(id))));
         }
     }
     Ok(())

@@ -1,11 +1,14 @@
 //! A group that is drawn and scored.
 
+use crate::rows::Prompt;
 use gavel_data::{Group, Member};
 
 /// A group whose samples all have their outcomes.
 pub(crate) struct DrawnGroup {
     /// The number of its draw in the run.
     pub(crate) draw: u64,
+    /// What was asked.
+    pub(crate) prompt: Prompt,
     /// The version of the policy under which it was started.
     pub(crate) version: u64,
     pub(crate) group: Group,

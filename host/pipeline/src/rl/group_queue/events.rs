@@ -15,14 +15,14 @@ use std::time::Instant;
 impl GroupQueue {
     /// Draws the responses of these samples, all of which are decoded together from the first step.
     pub(super) async fn draw(&mut self, samples: Vec<SampleKey>) -> Result<()> {
-        let Self { rollout, prompts, groups, in_flight, .. } = self;
+        let Self { rollout, groups, in_flight, .. } = self;
         let draw = |key: &SampleKey| {
             let group = groups.get(key.draw)?;
             let sample = &group.samples[key.index];
             let SampleState::Drawing(progress) = &sample.state else { return None };
             let seeds = self.numbering.seeds(key.draw, key.index, sample.retry);
             let (judged_together, progress) = (group.judged_together.clone(), progress.clone());
-            Some(SampleDraw { key: *key, prompt: &prompts[group.row], seeds, judged_together, progress })
+            Some(SampleDraw { key: *key, prompt: &group.prompt, seeds, judged_together, progress })
         };
         let draws: Vec<_> = samples.iter().filter_map(draw).collect();
         self.drawing += draws.len();

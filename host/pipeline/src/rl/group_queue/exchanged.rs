@@ -40,8 +40,8 @@ impl GroupQueue {
     }
 
     /// A group that another rank draws, or that no rank has taken yet.
-    pub(super) fn group_elsewhere(&mut self, draw: u64, version: u64) -> StartedGroup {
-        StartedGroup { is_here: false, samples: Vec::new(), ..self.new_group(draw, version) }
+    pub(super) fn group_elsewhere(&mut self, draw: u64, version: u64) -> Result<StartedGroup> {
+        Ok(StartedGroup { is_here: false, samples: Vec::new(), ..self.new_group(draw, version)? })
     }
 
     /// Takes groups that no rank draws yet, as long as this rank has room.
@@ -61,7 +61,7 @@ impl GroupQueue {
                 break;
             }
             let Some(version) = self.groups.get(draw).map(|group| group.version) else { continue };
-            let group = self.new_group(draw, version);
+            let group = self.new_group(draw, version)?;
             self.groups.insert(draw, group);
             samples.extend((0..self.numbering.samples()).map(|index| SampleKey { draw, index }));
             drawn += 1;
@@ -98,10 +98,10 @@ impl GroupQueue {
     fn learn(&mut self, QueuedGroup { draw, samples, .. }: QueuedGroup) {
         let Some(group) = self.groups.get_mut(draw) else { return };
         if !group.is_here {
-            let task = &self.prompts[group.row].task;
+            let task = group.prompt.task.clone();
             let done = |sample: QueuedSample| {
                 let retry = sample.retry;
-                let state = SampleState::Done(Box::new(to_member(task, sample)?));
+                let state = SampleState::Done(Box::new(to_member(&task, sample)?));
                 Some(StartedSample { retry, since: Instant::now(), state })
             };
             group.samples = samples.into_iter().filter_map(done).collect();

@@ -97,10 +97,17 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::prompt;
     use gavel_scoring::PendingGroup;
 
     fn group(version: u64) -> StartedGroup {
-        StartedGroup { row: 0, is_here: true, version, judged_together: PendingGroup::new(0), samples: Vec::new() }
+        StartedGroup {
+            prompt: prompt(),
+            is_here: true,
+            version,
+            judged_together: PendingGroup::new(0),
+            samples: Vec::new(),
+        }
     }
 
     #[test]

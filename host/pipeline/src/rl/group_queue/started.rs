@@ -1,5 +1,6 @@
 //! Groups and samples under way.
 
+use crate::rows::Prompt;
 use gavel_agent::{EpisodeProgress, PolicyWaits};
 use gavel_data::{Member, Sample};
 use gavel_scoring::{PendingGroup, Progress};
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 /// A group under way.
 pub(super) struct StartedGroup {
-    pub(super) row: usize,
+    pub(super) prompt: Prompt,
     /// Whether this rank draws and scores it. If not, it has samples once it is whole.
     pub(super) is_here: bool,
     pub(super) version: u64,

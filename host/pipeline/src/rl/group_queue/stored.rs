@@ -58,17 +58,17 @@ impl GroupQueue {
         self.share.begin(started);
         let mut undrawn = Vec::new();
         for QueuedGroup { draw, version, samples } in groups {
-            let mut group = self.new_group(draw, version);
+            let mut group = self.new_group(draw, version)?;
             let size = group.samples.len();
             let is_scored =
                 !score_again && samples.len() == size && samples.iter().all(|sample| sample.outcome.is_some());
             if !is_scored && !self.share.is_dealt(draw) {
-                let group = self.group_elsewhere(draw, version);
+                let group = self.group_elsewhere(draw, version)?;
                 self.groups.insert(draw, group);
                 continue;
             }
             group.is_here = self.share.is_dealt(draw);
-            let (task, judged_together) = (self.prompts[group.row].task.clone(), group.judged_together.clone());
+            let (task, judged_together) = (group.prompt.task.clone(), group.judged_together.clone());
             for QueuedSample { index, retry, trajectories, answer, extra, states, outcome } in samples {
                 let Some(started) = group.samples.get_mut(index as usize) else { continue };
                 started.retry = retry;

@@ -129,7 +129,7 @@ fn keys_and_values_that_are_let_go_before_updates_change_nothing() {
         let config = config(folder.path(), name, &text);
         let setup = Setup::new(&config, &KeptComponents::default(), &Ranks::alone()).unwrap();
         let prompts = setup.train_prompts(&config).unwrap();
-        assert_eq!(predict_train(&config, &setup, &prompts.rows, 1).unwrap().announce(), cache, "{name}");
+        assert_eq!(predict_train(&config, &setup, &prompts, 1).unwrap().announce(), cache, "{name}");
         let mut steps = take(&config);
         assert_learned(name, &steps);
         // The limit is `max_tokens`; times are never the same.

@@ -33,10 +33,10 @@ fn config(folder: &Path, overlong: &str, rows: &[Value]) -> Config<toml::Table> 
     serde_json::from_value(config).unwrap()
 }
 
-fn read(config: &Config<toml::Table>) -> Vec<DatasetRows<'_>> {
+fn read(config: &Config<toml::Table>) -> [Result<DatasetRows<'_>>; 1] {
     let dataset = &config.data.train.0[0].path;
-    let rows = DatasetReader::open(dataset.path()).unwrap().collect::<std::result::Result<_, _>>().unwrap();
-    vec![DatasetRows { dataset, weight: None, rows }]
+    let rows = DatasetReader::open(dataset.path()).unwrap().map(|row| Ok(row?));
+    [Ok(DatasetRows { dataset, weight: None, rows: Box::new(rows) })]
 }
 
 /// What the template makes of each row, for `gavel train` and `gavel sft`.
@@ -45,8 +45,8 @@ fn rendered(rows: &[Value]) -> Result<[Vec<String>; 2]> {
     let text = model(folder.path(), TEMPLATE, &[2]);
     let config = config(folder.path(), "error", rows);
     let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
-    let prompts = prompts(read(&config), "train", &text, limit, &EpisodeKinds::single())?.rows;
-    let rows = sft_rows(read(&config), &text, limit, &EpisodeKinds::single(), Turns::Last)?.rows;
+    let prompts = prompts(read(&config), "train", &text, limit, &EpisodeKinds::single())?.rows.into_vec()?;
+    let rows = sft_rows(read(&config), &text, limit, &EpisodeKinds::single(), Turns::Last)?.drawable.rows.into_vec()?;
     let decode = |ids: &[u32]| text.tokenizer.decode(ids).unwrap();
     Ok([
         prompts.iter().map(|prompt| decode(&prompt.ids)).collect(),
@@ -72,7 +72,7 @@ fn imitated_turns(
     let text = model(folder.path(), template, ends);
     let config = config(folder.path(), overlong, rows);
     let limit = PromptLimit::new(&config.data, positions, 8).unwrap();
-    let rows = sft_rows(read(&config), &text, limit, &EpisodeKinds::single(), turns)?.rows;
+    let rows = sft_rows(read(&config), &text, limit, &EpisodeKinds::single(), turns)?.drawable.rows.into_vec()?;
     let decode = |ids: &[u32]| text.tokenizer.decode_with(ids, false).unwrap();
     Ok(rows.iter().map(|PlacedRow { row, .. }| [decode(&row.prompt), decode(&row.response)]).collect())
 }

@@ -1,0 +1,61 @@
+//! What a run draws from.
+
+use super::dataset::DatasetRows;
+use super::mixture::Share;
+use super::stored_rows::{MOST_IN_MEMORY, StoredRow, StoredRows};
+use crate::error::{PipelineError, Result};
+use gavel_data::{DatasetRow, Row};
+use std::path::Path;
+
+/// What a run draws from: the rows that can be used, dataset after dataset.
+pub(crate) struct Drawable<R: StoredRow> {
+    pub(crate) rows: StoredRows<R>,
+    /// The parts of them with their weights: each dataset, or all rows as one where none has a weight.
+    pub(crate) shares: Vec<Share>,
+}
+
+impl<R: StoredRow<Context = ()>> Drawable<R> {
+    /// What `read` makes of each row; for a row that is left out, it returns nothing. Calls `note` with each of them.
+    pub(crate) fn read<'d, I: IntoIterator<Item = R>>(
+        datasets: impl IntoIterator<Item = Result<DatasetRows<'d>>>,
+        read: impl Fn(Row, &Path) -> Result<I>,
+        mut note: impl FnMut(&R),
+    ) -> Result<Self> {
+        let mut rows = StoredRows::within(MOST_IN_MEMORY, ());
+        let shares = usable(datasets, read, |row| {
+            note(&row);
+            rows.push(row)
+        })?;
+        Ok(Self { rows: rows.finish(), shares })
+    }
+}
+
+/// Gives `keep` what `read` makes of each row, one after another; for a row that is left out, `read` returns nothing.
+/// Returns the parts of the rows that were kept.
+pub(crate) fn usable<'d, R, I: IntoIterator<Item = R>>(
+    datasets: impl IntoIterator<Item = Result<DatasetRows<'d>>>,
+    read: impl Fn(Row, &Path) -> Result<I>,
+    mut keep: impl FnMut(R) -> Result<()>,
+) -> Result<Vec<Share>> {
+    let (mut all, mut shares) = (0, Vec::new());
+    for rows in datasets {
+        let DatasetRows { dataset, weight, rows } = rows?;
+        let mut count = 0;
+        for row in rows {
+            let DatasetRow { path, row } = row?;
+            for made in read(row, &path)? {
+                count += 1;
+                keep(made)?;
+            }
+        }
+        if count == 0 {
+            return Err(PipelineError::Stopped(format!("dataset {dataset} has no row that can be used")));
+        }
+        all += count;
+        shares.extend(weight.map(|weight| Share { rows: count, weight }));
+    }
+    if shares.is_empty() {
+        shares.push(Share { rows: all, weight: 1.0 });
+    }
+    Ok(shares)
+}
