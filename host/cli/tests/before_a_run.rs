@@ -192,3 +192,30 @@ fn variables_that_are_none_are_refused_with_their_place() {
     let error = refused(&project, &["model.chat_template_kwargs={ messages = [] }"]);
     assert!(error.contains("model.chat_template_kwargs: `messages` is not a variable of the chat template"), "{error}");
 }
+
+#[test]
+fn a_plugin_for_advantages_is_tried_on_made_up_groups() {
+    let project = Project::new();
+    let guest = project::built("guests/estimators.wasm");
+    let text = project.read("train.toml");
+    let tried = |estimator: &str| {
+        let plugin = format!("[plugin.own]\npath = {guest:?}\nparams = {{ estimator = {estimator:?} }}\n");
+        project.write("train.toml", &format!("{text}\n{plugin}"));
+        tried(&project, &["train.advantage=plugin:own"])
+    };
+    let said = tried("grpo");
+    assert!(said.contains("# ok: advantage: own: estimators 0.1.0, hash "), "{said}");
+    assert!(
+        said.contains("# ok: advantage tried: own: 2 groups of 4 made-up samples: all have advantages\n"),
+        "{said}"
+    );
+    assert!(said.contains("\nadvantage = \"plugin:own\"\n") && !said.contains("algorithm"), "{said}");
+    let said = tried("careless");
+    let warning = "# warning: on 2 groups of 4 made-up samples, the advantage plugin `own` returned no advantages: group 1 (task made-up/1), sample 0: the advantage is NaN";
+    assert!(said.contains(warning), "{said}");
+    // A table that is missing, and one for nothing.
+    let error = refused(&project, &["train.advantage=plugin:none"]);
+    assert!(error.contains("train.advantage: there is no [plugin.none]\nhint: add that table"), "{error}");
+    let error = refused(&project, &[]);
+    assert!(error.contains("nothing names [plugin.own]\nhint: set train.advantage = \"plugin:own\""), "{error}");
+}

@@ -301,14 +301,10 @@ fn one_rank_asks_the_plugin_for_advantages_and_all_learn_from_its_answer() {
     succeed(&project, 2, &built_in);
     succeed(&project, 2, &[&["train", "-c", "gdpo.toml", "--set", "log.name=own"][..], &plugin].concat());
     assert!(weights(&project, "runs/own") == weights(&project, "runs/built-in"), "the weights differ");
-    assert!(project.metrics("runs/own")[1].contains_key("time/advantage"));
     let failing = [&["train", "-c", "fails.toml", "--set", "log.name=fails"][..], &plugin].concat();
     for (number, (status, said)) in ends(start(&project, 2, &failing)).into_iter().enumerate() {
         assert_eq!(status.code(), Some(2), "rank {number}: {said}");
-        assert!(
-            said.contains("step 2: the advantage plugin `own` returned no advantages: plugin fault: group 0"),
-            "{said}"
-        );
+        assert!(said.contains("step 2: the advantage plugin `own` returned no advantages: group 0"), "{said}");
     }
     assert!(project.path("runs/fails/checkpoints/step-000001").is_dir());
 }

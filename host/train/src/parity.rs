@@ -222,6 +222,7 @@ fn advantages_are_verls() {
                 for ((sample, row), advantage) in group.samples.iter().zip(rows).zip(advantages) {
                     let own = match advantage {
                         crate::Advantage::Sample(value) => vec![value; width],
+                        crate::Advantage::Trajectories(values) => values.repeat(width),
                         crate::Advantage::Tokens(tokens) => tokens.concat(),
                     };
                     for (at, _) in sample.trajectories[0].loss_mask.iter().enumerate().filter(|(_, learned)| **learned)

@@ -19,6 +19,7 @@ mod start;
 mod summary;
 pub(crate) mod token_measures;
 mod trained;
+mod try_advantage;
 mod updater;
 pub(crate) mod validation;
 

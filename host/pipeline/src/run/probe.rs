@@ -1,10 +1,12 @@
-//! Tries what a run depends on before its first step: the folder of its runs, and each reward on a few rows.
+//! Tries what a run depends on before its first step: the folder of its runs, each reward on a few rows, and the plugin
+//! that turns rewards into advantages.
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::diagnosis;
 use crate::rows::{Prompt, Prompts};
 use crate::run::check::Check;
 use crate::run::setup::Setup;
+use crate::run::try_advantage::try_advantage;
 use gavel_config::{Config, TrainTable};
 use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, RowSources, Shown, ShownLines, Task};
 use gavel_runs::RunFolder;
@@ -27,7 +29,12 @@ pub(crate) struct Probed {
 /// that no response could have caused.
 pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: Option<&Prompts>) -> Result<Probed> {
     RunFolder::check(&config.log.folder())?;
-    probe_on(config, &setup.scorer, train, &tasks(&setup.validation))
+    let mut probed = probe_on(config, &setup.scorer, train, &tasks(&setup.validation))?;
+    if let Some((check, warning)) = try_advantage(config, setup) {
+        probed.checks.push(check);
+        probed.warnings.extend(warning);
+    }
+    Ok(probed)
 }
 
 /// The data sources of tasks.

@@ -1,5 +1,6 @@
 //! An advantage that repeats built-in algorithms, bit for bit: `grpo`, `rloo` and `gdpo`. `running` subtracts the mean
-//! of all rewards of the run so far, which it keeps in its state. `fails` gives NaN from the second step on.
+//! of all rewards of the run so far, which it keeps in its state. `fails` gives NaN from the second step on, and
+//! `careless` divides by a deviation that may be 0.
 
 use gavel_sdk::advantage::{Estimates, Group, SampleAdvantage, ScoredSample, Trajectory};
 use gavel_sdk::{Advantage, Failure, Info};
@@ -22,6 +23,7 @@ enum Estimator {
     Gdpo,
     Running,
     Fails,
+    Careless,
 }
 
 impl Advantage for Estimators {
@@ -42,6 +44,7 @@ impl Advantage for Estimators {
             Estimator::Gdpo => gdpo(groups),
             Estimator::Running => running(groups, state)?,
             Estimator::Fails if step == 1 => Estimates::of_samples(groups, grpo),
+            Estimator::Careless => Estimates::of_samples(groups, careless),
             Estimator::Fails => Estimates::of_samples(groups, |group| vec![f64::NAN; group.samples.len()]),
         })
     }
@@ -53,6 +56,12 @@ fn grpo(group: &Group) -> Vec<f64> {
     let rewards = group.rewards();
     let divisor = deviation(&rewards) + 1e-6;
     centred(&rewards).into_iter().map(|difference| difference / divisor).collect()
+}
+
+fn careless(group: &Group) -> Vec<f64> {
+    let rewards = group.rewards();
+    let (mean, deviation) = (mean(&rewards), deviation(&rewards));
+    rewards.iter().map(|reward| (reward - mean) / deviation).collect()
 }
 
 fn rloo(group: &Group) -> Vec<f64> {

@@ -2,7 +2,6 @@
 
 use super::tests::{config, repository};
 use super::*;
-use gavel_runs::Checkpoints;
 use gavel_scoring::recording::PluginSet;
 use std::path::Path;
 
@@ -52,7 +51,7 @@ fn a_plugin_that_repeats_an_algorithm_trains_the_same_weights() {
     let hash = blake3::hash(&std::fs::read(repository().join("target/guests/estimators.wasm")).unwrap());
     assert_eq!(
         [&record[0]["role"], &record[0]["name"], &record[0]["component"], &record[0]["params"]["estimator"]],
-        ["advantage", "own", &hash.to_hex().to_string(), "grpo"]
+        ["advantage", "own", hash.to_hex().as_ref(), "grpo"]
     );
 }
 
@@ -61,7 +60,7 @@ fn a_step_whose_advantages_are_not_finite_is_not_taken() {
     let folder = tempfile::tempdir().unwrap();
     let config = of_plugin(folder.path(), "failing", "fails", "steps = 3");
     let error = run(&config, Start::New).unwrap_err().to_string();
-    let says = "step 2: the advantage plugin `own` returned no advantages: plugin fault: group 0 (task ";
+    let says = "step 2: the advantage plugin `own` returned no advantages: group 0 (task ";
     assert!(error.starts_with(says), "{error}");
     assert!(
         error.contains("), sample 0: the advantage is NaN\nhint: repair it, or raise plugin.own.limits"),
@@ -70,8 +69,6 @@ fn a_step_whose_advantages_are_not_finite_is_not_taken() {
     let checkpoints = folder.path().join("runs/failing/checkpoints");
     let names: Vec<_> = std::fs::read_dir(&checkpoints).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["step-000001"]);
-    // The groups of the step that was not taken are drawn.
-    assert_eq!(Checkpoints::queue(&checkpoints.join("step-000001")).unwrap().len(), 4);
     let repaired = of_plugin(folder.path(), "failing", "grpo", "steps = 3");
     let refused = run(&repaired, RESUME).unwrap_err().to_string();
     assert!(refused.contains("the advantage plugin `own` has another set of parameters"), "{refused}");
