@@ -160,7 +160,8 @@ void gavel_keep_state(gavel_estimates *estimates, const void *bytes, size_t coun
 }
 
 void gavel_no_advantages(gavel_estimates *estimates, const char *what) {
-    if (!estimates->why) estimates->why = what;
+    // The text may be in a buffer of the rule.
+    if (!estimates->why) estimates->why = gavel_concat(what, NULL);
 }
 
 uint32_t gavel_learned_tokens(const gavel_numbers *trajectory) {

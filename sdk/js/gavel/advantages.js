@@ -37,9 +37,20 @@ export function asEstimates(value) {
 }
 
 function ofSample(advantage) {
-  if (!isList(advantage)) return { tag: "sample", val: Number(advantage) };
+  if (!isList(advantage)) return { tag: "sample", val: number(advantage) };
   const val = [...advantage];
-  return val.some(isList) ? { tag: "tokens", val } : { tag: "trajectories", val };
+  if (!val.some(isList)) return { tag: "trajectories", val: val.map(number) };
+  const tokens = (values) => {
+    if (!isList(values)) throw new TypeError("an advantage has a number for each trajectory of a sample, or an array for each");
+    return Array.from(values, number);
+  };
+  return { tag: "tokens", val: val.map(tokens) };
+}
+
+// What is no number, such as null, would become 0.
+function number(value) {
+  if (typeof value !== "number") throw new TypeError(`an advantage is a number, not ${value === null ? "null" : typeof value}`);
+  return value;
 }
 
 function isList(value) {

@@ -69,6 +69,11 @@ test("another answer is a failure of the plugin", () => {
     [undefined, "an advantage returns an array with the advantages of each group"],
     [[1], "an advantage returns an array for each group"],
     [{ advantages: [], state: "no" }, "the `state` of an advantage is a Uint8Array"],
+    [[[null]], "an advantage is a number, not null"],
+    [[["1"]], "an advantage is a number, not string"],
+    [[[[1, false]]], "an advantage is a number, not boolean"],
+    [[[[[1], undefined]]], "an advantage has a number for each trajectory of a sample, or an array for each"],
+    [[[[[1, null]]]], "an advantage is a number, not null"],
   ]) {
     assert.throws(() => estimate(returned), (error) => error.tag === "internal" && error.val.includes(what));
   }

@@ -50,7 +50,7 @@ fn unmeasured(
 }
 
 /// The reward that a sample counts with, if any.
-fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
+pub(crate) fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
     let outcome = &member.outcome;
     grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)
 }

@@ -2,13 +2,13 @@
 
 use crate::error::{PipelineError, Result};
 use crate::ranks::{Ranks, unreadable};
-use crate::rl::advantages::{ComparedGroups, Kept};
+use crate::rl::advantages::{ComparedGroups, Kept, reward};
 use crate::rl::credit::{ComparedTrajectories, CreditRule, RewardOfSample};
 use crate::rl::placed_credit::turns;
-use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Group, Member, Metric, Trajectory};
 use gavel_plugin::Plugin;
 use gavel_plugin::advantage::{self, Batch, Estimates, Part, SampleAdvantage, ScoredSample, Span, TokenCredit};
+use gavel_scoring::recording::Grouping;
 use gavel_train::{Advantage, ScoredGroup, ScoredTrajectory};
 use std::sync::Arc;
 
@@ -16,7 +16,12 @@ use std::sync::Arc;
 pub(crate) type Estimated = (Vec<Vec<Advantage>>, Vec<u8>);
 
 /// What a plugin sees of compared groups.
-pub(crate) fn groups(groups: &[&mut Group], compared: &ComparedGroups, rule: &CreditRule<'_>) -> Vec<advantage::Group> {
+pub(crate) fn groups(
+    groups: &[&mut Group],
+    compared: &ComparedGroups,
+    rule: &CreditRule<'_>,
+    grouping: &Grouping,
+) -> Vec<advantage::Group> {
     let of_group = |(kept, scored): (&Kept, &ScoredGroup)| {
         let Group { task, members } = &*groups[kept.group];
         let samples = kept.indices.iter().zip(&scored.samples);
@@ -28,7 +33,7 @@ pub(crate) fn groups(groups: &[&mut Group], compared: &ComparedGroups, rule: &Cr
                 ComparedTrajectories::All | ComparedTrajectories::Last => String::new(),
             },
             samples: samples
-                .map(|(index, scored)| scored_sample(&members[*index], scored, &kept.compared, rule))
+                .map(|(index, scored)| scored_sample(&members[*index], scored, &kept.compared, rule, grouping))
                 .collect(),
         }
     };
@@ -40,6 +45,7 @@ fn scored_sample(
     scored: &gavel_train::ScoredSample,
     compared: &ComparedTrajectories,
     rule: &CreditRule<'_>,
+    grouping: &Grouping,
 ) -> ScoredSample {
     let metric = |Metric { name, value }: &Metric| advantage::Metric { name: name.clone(), value: *value };
     let part = |RewardOfSample { name, weight, score, counted, metrics }: RewardOfSample<'_>| Part {
@@ -53,7 +59,8 @@ fn scored_sample(
     ScoredSample {
         index: member.sample.index,
         reward: scored.penalised_reward(),
-        parts: rule.rewards(member, scored.reward).into_iter().map(part).collect(),
+        // A speaker's own reward is not the sum of these.
+        parts: rule.rewards(member, reward(member, grouping).unwrap_or_default()).into_iter().map(part).collect(),
         trajectories: trajectories
             .map(|((number, of), scored)| trajectory(number, of, scored, rule.of_tokens(member, number)))
             .collect(),
@@ -98,8 +105,8 @@ fn runs(credit: &[f64]) -> Vec<TokenCredit> {
     runs.filter(|run| run.value != 0.0).collect()
 }
 
-/// Asks a plugin for the advantages of a batch, of which `scored` are the groups. Rank 0 asks, and all ranks have its
-/// answer.
+/// Asks a plugin for the advantages of a batch, of which `scored` are the groups, with the `seed` of its random numbers.
+/// Rank 0 asks, and all ranks have its answer.
 ///
 /// # Errors
 /// The plugin failed, or a rank is gone.
@@ -115,7 +122,6 @@ pub(crate) async fn estimate(
         if !ranks.is_first() {
             return Ok(None);
         }
-        let seed = derive(seed, step, 0, Purpose::Plugin);
         let estimates = plugin.estimate(Arc::new(batch), seed).await;
         estimates.map(Some).map_err(|source| PipelineError::Advantage { step, source })
     };

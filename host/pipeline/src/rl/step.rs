@@ -22,6 +22,7 @@ use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
 use crate::samples::DrawnGroup;
 use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
+use gavel_data::seed::{Purpose, derive};
 use gavel_plugin::Plugin;
 use gavel_plugin::advantage::Batch;
 use gavel_runs::Metrics;
@@ -334,10 +335,12 @@ impl RlRun<'_> {
         let estimated = match &self.advantage {
             Some(plugin) if !compared.scored.is_empty() => {
                 let start = Instant::now();
-                let of_groups = plugin_advantages::groups(&groups, &compared, &credit);
+                let of_groups = plugin_advantages::groups(&groups, &compared, &credit, &table.grouping());
                 let state = rule.learning.advantage.clone();
+                // A step may ask several times, each after the groups before.
+                let seed = derive(config.seed, step.number, step.trained as u64, Purpose::Plugin);
                 let batch = Batch { step: step.number, groups: of_groups, state };
-                let asked = plugin_advantages::estimate(plugin, batch, &compared.scored, &self.run.ranks, config.seed);
+                let asked = plugin_advantages::estimate(plugin, batch, &compared.scored, &self.run.ranks, seed);
                 let (estimated, state) = self.groups.meanwhile(asked).await?;
                 rule.learning.advantage = state;
                 step.seconds.advantage += start.elapsed().as_secs_f64();

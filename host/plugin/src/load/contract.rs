@@ -108,7 +108,9 @@ pub(crate) fn check(
     if let (Some(scorer), Some(actor)) = (of(&SCORERS), of(&ACTORS)) {
         return Err(LoadError::BothFamilies { plugin: plugin.into(), scorer, actor });
     }
-    let (actor, decider) = (of(&ACTORS), of(&DECIDERS));
+    // The contract 0.1 has no deciders.
+    let decider = of(&DECIDERS).filter(|_| versions.iter().all(|version| version != "0.1.0"));
+    let actor = of(&ACTORS);
     if let (Some(decider), Some(actor)) = (decider, actor) {
         return Err(LoadError::DecidesAndActs { plugin: plugin.into(), decider, actor });
     }

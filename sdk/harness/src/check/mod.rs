@@ -63,7 +63,7 @@ fn check_rows(
     if subjects.any().tool().is_some() {
         return Err(HarnessError::NoSessions(spec.name.clone()));
     }
-    if subjects.any().is_advantage() {
+    if subjects.any().is_advantage() && !subjects.any().scores() {
         return Err(HarnessError::NoGroups(spec.name.clone()));
     }
     if !subjects.any().scores() {

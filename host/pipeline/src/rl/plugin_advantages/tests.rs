@@ -3,7 +3,7 @@ use crate::rl::advantages::AdvantageRule;
 use crate::rl::learning_state::LearningState;
 use crate::run::Measures;
 use crate::run::token_measures::TokenMeasures;
-use crate::testing::{group, rl_table};
+use crate::testing::group;
 use gavel_config::{Config, RlTable};
 use gavel_data::seed::uniform;
 use gavel_data::{Credit, Evaluation, FinishReason, Opening, Outcome, OutcomeKind, Score, Tokens};
@@ -129,7 +129,11 @@ fn experiences(
     let estimated = match plugin {
         None => rule.estimate(&compared),
         Some((sandbox, plugin)) => {
-            let batch = Batch { step: 1, groups: super::groups(&groups, &compared, &credit), state: Vec::new() };
+            let batch = Batch {
+                step: 1,
+                groups: super::groups(&groups, &compared, &credit, &config.train.grouping()),
+                state: Vec::new(),
+            };
             let ranks = Ranks::alone();
             let asked = estimate(plugin, batch, &compared.scored, &ranks, 0);
             sandbox.handle().block_on(asked).unwrap().0
@@ -206,7 +210,7 @@ fn a_plugin_sees_the_numbers_of_a_sample() {
     };
     let groups = [&mut group];
     let compared = rule.compare(&groups);
-    let seen = super::groups(&groups, &compared, &credit);
+    let seen = super::groups(&groups, &compared, &credit, &config.train.grouping());
     let [advantage::Group { task_id, data_source, speaker, samples }] = &seen[..] else { panic!("one group") };
     assert_eq!((task_id.as_str(), data_source, speaker.as_str()), ("t", &None, ""));
     let [sample] = &samples[..] else { panic!("one sample has a reward") };
