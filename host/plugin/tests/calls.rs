@@ -81,7 +81,11 @@ fn a_request_that_outlives_its_call_is_cancelled_and_a_server_that_is_gone_unava
     let (sandbox, log) = noting(folder.path());
     score(&sandbox, fetching(&[format!("{url}/silent")], &url, Duration::from_millis(300)), sample());
     // The host drops what a call has left when it comes to it.
-    let calls = std::iter::repeat_with(|| log.take().calls).find(|calls| !calls.is_empty()).unwrap();
+    let taken = std::iter::repeat_with(|| {
+        std::thread::sleep(Duration::from_millis(10));
+        log.take().calls
+    });
+    let calls = taken.take(6000).find(|calls| !calls.is_empty()).expect("the request is noted within a minute");
     assert_eq!(calls.iter().map(|call| call.ended).collect::<Vec<_>>(), [OutsideCallEnding::Cancelled]);
 
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

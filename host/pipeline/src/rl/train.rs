@@ -170,8 +170,9 @@ impl RlRun<'_> {
     async fn leave_checkpoint(&mut self, error: &PipelineError) {
         let recorder = &mut self.run.recorder;
         // What the step that failed has asked may be why.
-        let kept = recorder.keep_calls(recorder.whole().step + 1);
-        let logged = recorder.log_waiting().and(kept);
+        let (whole, is_validating) = (recorder.whole().step, recorder.whole().lacks_validation);
+        recorder.keep_calls(if is_validating { whole } else { whole + 1 });
+        let logged = recorder.log_waiting();
         if self.run.ranks.are_several() && !matches!(error, PipelineError::StoppedTogether(_)) {
             return self.run.recorder.report_left(logged);
         }

@@ -169,7 +169,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             self.recorder.note_accuracy(accuracy);
             self.report_accuracy(0, accuracy);
         }
-        self.recorder.keep_calls(0)?;
+        self.recorder.keep_calls(0);
         self.recorder.log(0, &metrics)
     }
 
@@ -198,7 +198,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             (accuracy, validation_wait, validation_waits) = self.validate_after(step, &mut metrics).await?;
             is_best = self.note_validation(step, accuracy);
         }
-        self.recorder.keep_calls(step)?;
+        self.recorder.keep_calls(step);
         self.recorder.log(step, &metrics)?;
         self.recorder.end_validation();
         let is_checkpoint_due = is_last || self.recorder.is_checkpoint_due(is_best);

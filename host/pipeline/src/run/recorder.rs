@@ -105,12 +105,15 @@ impl Recorder {
     }
 
     /// Adds the requests of this rank's plugins that ended since the last call of this to those of step `step`.
-    pub(crate) fn keep_calls(&mut self, step: u64) -> Result<()> {
-        let Some(TakenCalls { calls, left_out }) = self.calls.as_ref().map(CallLog::take) else { return Ok(()) };
+    /// They are only for readers, so that a run goes on where they cannot be written.
+    pub(crate) fn keep_calls(&mut self, step: u64) {
+        let Some(TakenCalls { calls, left_out }) = self.calls.as_ref().map(CallLog::take) else { return };
         if left_out > 0 {
             tracing::warn!("step {step}: {left_out} requests of plugins are not kept: there were too many");
         }
-        Ok(self.folder.keep_calls(step, &calls)?)
+        if let Err(error) = self.folder.keep_calls(step, &calls) {
+            tracing::warn!("step {step}: requests of plugins are not kept: {error}");
+        }
     }
 
     /// Whether further rows are kept.

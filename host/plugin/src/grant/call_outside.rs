@@ -64,13 +64,21 @@ impl NotedCall {
             return None;
         }
         let mut text = Vec::new();
+        let mut is_cut = false;
         for piece in pieces {
-            text.extend_from_slice(&piece);
-            if text.len() > most {
-                text.truncate(most);
-                return Some(self.env.redact_beginning(text));
+            let room = most - text.len();
+            text.extend_from_slice(&piece[..piece.len().min(room)]);
+            is_cut = piece.len() > room;
+            if is_cut {
+                break;
             }
         }
-        Some(self.env.redact(String::from_utf8_lossy(&text).into_owned()))
+        let mut text = match is_cut {
+            true => self.env.redact_beginning(text),
+            false => self.env.redact(String::from_utf8_lossy(&text).into_owned()),
+        };
+        // The log counts what is used.
+        text.shrink_to_fit();
+        Some(text)
     }
 }

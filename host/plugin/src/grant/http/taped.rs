@@ -77,7 +77,8 @@ pub(super) async fn exchange(
     let live = async {
         replayed = false;
         let queued = Arc::<QueueTime>::default();
-        let mut noted = outside.note(OutsideCallKind::Http, &name, &queued);
+        let public = secrets.remove_from(name.clone().into_bytes());
+        let mut noted = outside.note(OutsideCallKind::Http, &String::from_utf8_lossy(&public), &queued);
         if let Some(noted) = &mut noted {
             let text = noted.has_texts().then(|| secrets.remove_from(sent.clone()).into());
             noted.ask(sent.len() as u64, text);
