@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_is_told_what_it_may_be() {
+    fn another_text_is_refused() {
         for text in ["grpo", "plugin:", "own"] {
             let error = read(&format!("advantage = {text:?}")).unwrap_err();
             assert!(error.starts_with(&format!("{text:?} is not \"plugin:NAME\"\nhint: ")), "{error}");

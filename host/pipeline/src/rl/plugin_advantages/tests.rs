@@ -294,7 +294,7 @@ fn advantages_are_exchanged_bit_for_bit() {
 }
 
 #[test]
-fn credit_is_told_in_runs() {
+fn credit_is_given_in_runs() {
     let credit = |start, end, value| (start, end, value);
     let found = runs(&[0.0, 0.5, 0.5, -1.0, 0.0, 0.0, 2.0]);
     let found: Vec<_> = found.iter().map(|run| credit(run.tokens.start, run.tokens.end, run.value)).collect();
