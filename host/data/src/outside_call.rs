@@ -5,8 +5,7 @@ use serde::Serialize;
 /// A request that a plugin made of something outside its sandbox, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct OutsideCall {
-    /// The id of the sample that it was made for, or of the group if a judger made it; absent for other requests, such
-    /// as those of a taskset.
+    /// The id of the sample that it was made for, or of the group if a judger made it; absent for other requests.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub made_for: Option<String>,
     /// The plugin, by its name in the run.
