@@ -41,7 +41,7 @@ bool plugin_init(gavel_params *params, gavel_info *info) {
     if (!is_scaled && !gavel_equal(scale, gavel_str("none"))) {
         return gavel_refuse(params, "`scale` must be \"group\" or \"none\"");
     }
-    *info = {.name = "{{name}}", .version = "0.1.0", .pure = true};
+    *info = {.name = "{{name}}", .version = "0.1.0", .pure = true, .min = 0, .max = 0};
     return true;
 }
 
