@@ -1,5 +1,6 @@
 //! Groups of scored samples, as a golden case writes them for an advantage.
 
+use crate::golden::fields::as_written;
 use gavel_plugin::advantage::{
     Batch, Group, Metric, Part, SampleAdvantage, ScoredSample, Span, TokenCredit, Trajectory,
 };
@@ -200,10 +201,11 @@ pub(crate) fn written_state(state: &[u8]) -> Value {
 
 /// An advantage as a case writes it.
 pub(crate) fn written_advantage(advantage: &SampleAdvantage) -> Value {
+    let list = |values: &Vec<f64>| values.iter().copied().map(as_written).collect::<Value>();
     match advantage {
-        SampleAdvantage::Sample(value) => json!(value),
-        SampleAdvantage::Trajectories(values) => json!(values),
-        SampleAdvantage::Tokens(values) => json!(values),
+        SampleAdvantage::Sample(value) => as_written(*value),
+        SampleAdvantage::Trajectories(values) => list(values),
+        SampleAdvantage::Tokens(all) => all.iter().map(list).collect(),
     }
 }
 

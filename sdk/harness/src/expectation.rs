@@ -171,7 +171,7 @@ impl Expectation {
                 vec![wrong("outcome".into(), expected.to_owned(), "advantages".to_owned())]
             }
             (Err(outcome), Some(_)) => {
-                vec![wrong("advantages".into(), "some".into(), said(&no_estimates(call, outcome)))]
+                vec![wrong("outcome".into(), "advantages".into(), said(&no_estimates(call, outcome)))]
             }
             (Err(outcome), None) => self.check(&no_estimates(call, outcome)),
         }

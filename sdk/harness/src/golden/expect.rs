@@ -1,11 +1,11 @@
 //! The expectation of a case: the column `expect`.
 
-use super::fields::{number, one_of, text, wrong};
+use super::fields::{as_written, number, one_of, text, wrong};
 use super::run::Came;
 use crate::batch::{state_bytes, written_advantage, written_state};
 use crate::expectation::{Expectation, Mismatch, no_estimates, no_row};
 use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 const FIELDS: &str =
@@ -221,10 +221,4 @@ impl Expectation {
         put("refused", self.refused.clone().map(Value::from));
         fields.into()
     }
-}
-
-/// A number as people write it: 1, not 1.0.
-fn as_written(value: f64) -> Value {
-    // Integers up to here are exact.
-    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
