@@ -79,13 +79,18 @@ fn a_request_to_a_server_is_noted_without_its_query() {
 fn a_request_that_outlives_its_call_is_cancelled_and_a_server_that_is_gone_unavailable() {
     let (folder, url) = (tempfile::tempdir().unwrap(), server());
     let (sandbox, log) = noting(folder.path());
-    score(&sandbox, fetching(&[format!("{url}/silent")], &url, Duration::from_millis(300)), sample());
-    // The host drops what a call has left when it comes to it.
-    let taken = std::iter::repeat_with(|| {
-        std::thread::sleep(Duration::from_millis(10));
-        log.take().calls
+    // A machine may be too slow to send it within the first deadline; the host drops what a call has left when it comes
+    // to it.
+    let calls = [300, 3_000, 30_000].into_iter().find_map(|deadline| {
+        let deadline = Duration::from_millis(deadline);
+        score(&sandbox, fetching(&[format!("{url}/silent")], &url, deadline), sample());
+        let taken = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(10));
+            log.take().calls
+        });
+        taken.take(3000).find(|calls| !calls.is_empty())
     });
-    let calls = taken.take(6000).find(|calls| !calls.is_empty()).expect("the request is noted within a minute");
+    let calls = calls.expect("a request that was sent is noted");
     assert_eq!(calls.iter().map(|call| call.ended).collect::<Vec<_>>(), [OutsideCallEnding::Cancelled]);
 
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
