@@ -194,6 +194,26 @@ async fn a_plugin_that_declares_itself_pure_falsely_keeps_to_its_calls_and_limit
 }
 
 #[tokio::test]
+async fn calls_that_wait_for_a_thread_use_the_instances_of_others() {
+    let sandbox = Sandbox::new(SandboxConfig::with_threads(NonZeroUsize::MIN)).unwrap();
+    let spec = PluginSpec { params: params(json!({"pure": true})), ..PluginSpec::new("liar", guest("stateful")) };
+    let spec = PluginSpec { reuse: NonZeroU32::new(1000), ..spec };
+    let plugin = Arc::new(Plugin::load(&sandbox, spec).await.unwrap());
+    let calls: Vec<_> = (0..400)
+        .map(|seed| {
+            let plugin = plugin.clone();
+            tokio::spawn(async move { plugin.score(&sample(), seed).await.outcome.score().unwrap() })
+        })
+        .collect();
+    let mut instances = 0;
+    for call in calls {
+        instances += u32::from(call.await.unwrap() == 1.0);
+    }
+    // As many as calls can run at once, not one for each call that waits.
+    assert!(instances <= 20, "{instances} instances");
+}
+
+#[tokio::test]
 async fn an_instance_that_leaves_a_file_open_is_not_used_again() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "text").unwrap();

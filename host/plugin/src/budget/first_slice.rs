@@ -12,7 +12,7 @@ pub(crate) struct Slice<'a> {
 }
 
 /// Whether the last calls of a plugin outlived their first slice, the newest in the lowest bit. If the last four did,
-/// the plugin does not use the fast lane.
+/// its calls start in the slow lane.
 #[derive(Default)]
 pub(crate) struct History(AtomicU8);
 

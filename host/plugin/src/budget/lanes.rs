@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 /// The time that a call runs before it leaves the fast lane. A rule takes a tenth of it.
@@ -49,6 +49,13 @@ pub(crate) struct Lanes {
     slow: Lane,
 }
 
+/// A call's turn to run. It holds one of a lane's permits.
+pub(crate) struct Turn {
+    permit: OwnedSemaphorePermit,
+    /// Whether the call starts in the slow lane.
+    slow: bool,
+}
+
 struct Lane {
     /// Taken when it is dropped.
     runtime: Option<Runtime>,
@@ -71,9 +78,20 @@ impl Lanes {
         &self.fast.handle
     }
 
-    /// Runs a call: its first slice here, in the caller's task, and the rest in the
-    /// slow lane. `pauses` tells why the guest yields; `history` is the history of
-    /// its plugin.
+    /// Waits for the turn of a call of a plugin with this history. What a call needs is best taken after that: calls
+    /// that wait would only hold it.
+    pub(crate) async fn turn(&self, history: &History) -> Turn {
+        if !history.always_outlives() {
+            let permit = self.fast.permit().await;
+            // Other calls of the plugin may have ended meanwhile.
+            if !history.always_outlives() {
+                return Turn { permit, slow: false };
+            }
+        }
+        Turn { permit: self.slow.permit().await, slow: true }
+    }
+
+    /// Runs a call when it is its turn.
     pub(crate) async fn run<F>(
         &self,
         call: F,
@@ -85,14 +103,36 @@ impl Lanes {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let mut call = TimedCall::new(call, limits, pauses, self.fast.gate.clone());
-        match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
-            TimedPoll::Done(output) => {
-                history.note(false);
-                return (LaneEnd::Done(output), call.used());
+        self.run_now(self.turn(history).await, call, limits, pauses, history).await
+    }
+
+    /// Runs a call: its first slice here, in the caller's task, and the rest in the
+    /// slow lane. `pauses` tells why the guest yields; `history` is the history of
+    /// its plugin.
+    pub(crate) async fn run_now<F>(
+        &self,
+        turn: Turn,
+        call: F,
+        limits: Limits,
+        pauses: Arc<Pauses>,
+        history: &History,
+    ) -> (LaneEnd<F::Output>, TimeUse)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let Turn { permit, slow } = turn;
+        let lane = if slow { &self.slow } else { &self.fast };
+        let mut call = TimedCall::new(call, limits, pauses, lane.gate.clone()).with(permit);
+        if !slow {
+            match poll_fn(|context| call.poll(context, Some(Slice { time: SLICE, history }))).await {
+                TimedPoll::Done(output) => {
+                    history.note(false);
+                    return (LaneEnd::Done(output), call.used());
+                }
+                TimedPoll::OverBudget(budget) => return (LaneEnd::OverBudget(budget), call.used()),
+                TimedPoll::Outlived => call.change_lane(self.slow.gate.clone()),
             }
-            TimedPoll::OverBudget(budget) => return (LaneEnd::OverBudget(budget), call.used()),
-            TimedPoll::Outlived => call.change_lane(self.slow.gate.clone()),
         }
         // A set ends its tasks when it is dropped, so dropping the wait ends the call.
         let mut tasks = JoinSet::new();
@@ -131,6 +171,11 @@ impl Lane {
         let gate = Arc::new(Semaphore::new(threads * CALLS_PER_THREAD));
         Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime), gate })
     }
+
+    #[expect(clippy::expect_used, reason = "the semaphore is never closed")]
+    async fn permit(&self) -> OwnedSemaphorePermit {
+        self.gate.clone().acquire_owned().await.expect("the semaphore is never closed")
+    }
 }
 
 impl Drop for Lane {
@@ -161,6 +206,29 @@ mod tests {
     use std::time::Instant;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn the_calls_of_a_plugin_that_always_outlives_its_slice_start_in_the_slow_lane() {
+        let lanes = Lanes::new(NonZeroUsize::MIN).unwrap();
+        let history = History::default();
+        for _ in 0..4 {
+            assert!(!lanes.turn(&history).await.slow);
+            history.note(true);
+        }
+        assert!(lanes.turn(&history).await.slow);
+        // A call that waits while its plugin turns out to be slow starts there too, and keeps nothing of the fast lane.
+        history.note(false);
+        let held = lanes.fast.gate.clone().acquire_many_owned(CALLS_PER_THREAD as u32).await.unwrap();
+        let (turn, ()) = tokio::join!(lanes.turn(&history), async {
+            tokio::task::yield_now().await;
+            (0..4).for_each(|_| history.note(true));
+            drop(held);
+        });
+        assert!(turn.slow);
+        assert_eq!(lanes.fast.gate.available_permits(), CALLS_PER_THREAD);
+        history.note(false);
+        assert!(!lanes.turn(&history).await.slow);
+    }
 
     #[test]
     fn answers_of_a_server_do_not_wait_for_many_slices_of_a_call_that_loops() {

@@ -16,7 +16,7 @@ mod time;
 pub(crate) use address_space::{AddressSpace, TooSmall};
 pub(crate) use child_limits::ChildLimits;
 pub(crate) use first_slice::History;
-pub(crate) use lanes::{LaneEnd, Lanes};
+pub(crate) use lanes::{LaneEnd, Lanes, Turn};
 pub use limits::Limits;
 pub(crate) use limits::{HOST_STACK, STACK, TABLE_ELEMENTS};
 pub use limits_table::{LimitsTable, ZeroLimit};

@@ -73,6 +73,11 @@ impl<F: Future> TimedCall<F> {
         }
     }
 
+    /// Starts with a permit.
+    pub(crate) fn with(self, permit: OwnedSemaphorePermit) -> Self {
+        Self { permit: Some(permit), ..self }
+    }
+
     /// Continues in another lane.
     pub(crate) fn change_lane(&mut self, gate: Arc<Semaphore>) {
         self.permit = None;
@@ -107,19 +112,27 @@ impl<F: Future> TimedCall<F> {
                 Poll::Pending if self.is_late() => return Poll::Ready(TimedPoll::OverBudget(Budget::Deadline)),
                 Poll::Pending => return Poll::Pending,
             }
-            if self.used.cpu.is_zero() && slice.is_some_and(|slice| slice.history.always_outlives()) {
-                return Poll::Ready(TimedPoll::Outlived);
+        }
+        loop {
+            if let Poll::Ready(done) = self.poll_guest(context) {
+                return Poll::Ready(TimedPoll::Done(done));
             }
-        }
-        if let Poll::Ready(done) = self.poll_guest(context) {
-            return Poll::Ready(TimedPoll::Done(done));
-        }
-        if let Some(budget) = self.spent() {
-            return Poll::Ready(TimedPoll::OverBudget(budget));
-        }
-        match self.pauses.was_interrupted() {
-            true => self.next_slice(slice),
-            false => self.wait(context),
+            if let Some(budget) = self.spent() {
+                return Poll::Ready(TimedPoll::OverBudget(budget));
+            }
+            if !self.pauses.was_interrupted() {
+                return self.wait(context);
+            }
+            match slice {
+                // An interruption comes at any time in a slice. Calls that gave way to all others then, though they are
+                // nearly done, would fill the lane.
+                Some(slice) if self.burst < slice.time => {}
+                Some(slice) => {
+                    slice.history.note(true);
+                    return Poll::Ready(TimedPoll::Outlived);
+                }
+                None => return Poll::Pending,
+            }
         }
     }
 
@@ -163,18 +176,6 @@ impl<F: Future> TimedCall<F> {
             return Some(Budget::Cpu);
         }
         self.left().is_zero().then_some(Budget::Deadline)
-    }
-
-    /// After an interruption, the guest continues in this lane, or in the slow one
-    /// if its slice is over.
-    fn next_slice(&self, slice: Option<Slice<'_>>) -> Poll<TimedPoll<F::Output>> {
-        match slice {
-            Some(slice) if self.burst >= slice.time => {
-                slice.history.note(true);
-                Poll::Ready(TimedPoll::Outlived)
-            }
-            _ => Poll::Pending,
-        }
     }
 
     /// The guest waits for the host. Meanwhile others run, and the wait counts towards its deadline, unless it only

@@ -1,6 +1,7 @@
 //! One call of a plugin: in an idle instance if there is one, else in a fresh
 //! instance.
 
+use crate::budget::Turn;
 use crate::call::fresh::{CallSetup, run_fresh};
 use crate::call::init::call_init;
 use crate::call::loaded::Loaded;
@@ -18,10 +19,12 @@ pub(crate) async fn ask<Q: Question>(
     question: Q,
     setup: &CallSetup<'_>,
 ) -> CallReport<Q::Answer> {
+    // Only then: calls that wait for the same instance do not each start another.
+    let turn = plugin.turn().await;
     let idle = plugin.idle.as_ref().and_then(|idle| idle.take());
     let report = match idle {
-        Some(instance) => ask_idle(plugin, instance, question, setup).await,
-        None => ask_fresh(plugin, question, setup).await,
+        Some(instance) => ask_idle(plugin, turn, instance, question, setup).await,
+        None => ask_fresh(plugin, turn, question, setup).await,
     };
     let answer = report.answer.and_then(|Answered { answer, instance }| {
         if let (Some(idle), Some(instance)) = (&plugin.idle, instance) {
@@ -41,11 +44,12 @@ struct Answered<A> {
 /// The first call of an instance.
 async fn ask_fresh<Q: Question>(
     plugin: &Arc<Loaded>,
+    turn: Turn,
     question: Q,
     setup: &CallSetup<'_>,
 ) -> CallReport<Answered<Q::Answer>> {
     let seed = setup.seed;
-    run_fresh(plugin, setup, |plugin, fresh| ask_first(plugin, fresh, question.clone(), seed)).await
+    run_fresh(plugin, turn, setup, |plugin, fresh| ask_first(plugin, fresh, question.clone(), seed)).await
 }
 
 async fn ask_first<Q: Question>(
@@ -104,6 +108,7 @@ async fn ask_ready<Q: Question>(
 /// is in use.
 async fn ask_idle<Q: Question>(
     plugin: &Arc<Loaded>,
+    turn: Turn,
     mut instance: ReadyInstance,
     question: Q,
     setup: &CallSetup<'_>,
@@ -117,9 +122,10 @@ async fn ask_idle<Q: Question>(
         return CallReport::lost(&format!("no fuel for a call: {error:#}"));
     }
     let call = ask_ready(plugin.clone(), instance, question.clone());
-    let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
+    let lanes = &plugin.shared.lanes;
+    let (end, time) = lanes.run_now(turn, call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
     if traces.memory.crowded() {
-        return ask_fresh(plugin, question, setup).await;
+        return ask_fresh(plugin, plugin.turn().await, question, setup).await;
     }
     CallReport::new(plugin, end, time, &traces)
 }

@@ -1,9 +1,9 @@
 //! A call in a fresh instance, within its budgets.
 
-use crate::budget::MemoryReservation;
+use crate::budget::{MemoryReservation, Turn};
 use crate::call::loaded::Loaded;
 use crate::call::report::{CallReport, GuestResult};
-use crate::engine::FreshStore;
+use crate::engine::{FreshStore, InstancePermit, Shared};
 use crate::imports::{State, Traces, store};
 use crate::outside::OutsideWaits;
 use std::future::Future;
@@ -50,6 +50,7 @@ pub(crate) fn kept_store(plugin: &Loaded, seed: u64, traces: &Traces) -> wasmtim
 /// memory for its whole limit.
 pub(crate) async fn run_fresh<T, W>(
     plugin: &Arc<Loaded>,
+    turn: Turn,
     setup: &CallSetup<'_>,
     work: impl Fn(Arc<Loaded>, FreshStore) -> W,
 ) -> CallReport<T>
@@ -57,8 +58,9 @@ where
     T: Send + 'static,
     W: Future<Output = GuestResult<T>> + Send + 'static,
 {
+    let mut turn = Some(turn);
     for bytes in [plugin.first_reservation, plugin.limits.memory] {
-        let Some((permit, reserved)) = plugin.shared.instances.permit(&plugin.slots, bytes).await else {
+        let Some((turn, (permit, reserved))) = room(plugin, turn.take(), bytes).await else {
             return CallReport::lost("the sandbox was shut down");
         };
         let traces = setup.traces(plugin);
@@ -70,10 +72,28 @@ where
             Err(error) => return CallReport::lost(&format!("no store for a call: {error:#}")),
         };
         let call = work(plugin.clone(), FreshStore { store, permit: Some(permit) });
-        let (end, time) = plugin.shared.lanes.run(call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
+        let lanes = &plugin.shared.lanes;
+        let (end, time) = lanes.run_now(turn, call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
         if !traces.memory.crowded() {
             return CallReport::new(plugin, end, time, &traces);
         }
     }
     CallReport::lost("a call found no memory although it was reserved")
+}
+
+/// A turn to run, and room for an instance with `bytes` of memory. A call gives its turn up while it waits for room,
+/// which calls that have one will leave.
+async fn room(
+    plugin: &Loaded,
+    turn: Option<Turn>,
+    bytes: usize,
+) -> Option<(Turn, (InstancePermit, MemoryReservation))> {
+    let Shared { lanes, instances, .. } = &*plugin.shared;
+    if let Some(turn) = turn
+        && let Some(room) = instances.try_permit(&plugin.slots, bytes)
+    {
+        return Some((turn, room));
+    }
+    let room = instances.permit(&plugin.slots, bytes).await?;
+    Some((lanes.turn(&plugin.history).await, room))
 }

@@ -30,12 +30,12 @@ pub(crate) enum NotReady {
 
 /// Only initialises an instance, which detects wrong types and wrong parameters.
 pub(crate) async fn init(plugin: &Arc<Loaded>) -> CallReport<Result<Initialised, NotReady>> {
-    run_fresh(plugin, &CallSetup::init(), initialise).await
+    run_fresh(plugin, plugin.turn().await, &CallSetup::init(), initialise).await
 }
 
 /// Only starts an instance.
 pub(crate) async fn start(plugin: &Arc<Loaded>) -> CallReport<()> {
-    run_fresh(plugin, &CallSetup::init(), instantiate).await
+    run_fresh(plugin, plugin.turn().await, &CallSetup::init(), instantiate).await
 }
 
 async fn initialise(plugin: Arc<Loaded>, mut fresh: FreshStore) -> GuestResult<Result<Initialised, NotReady>> {

@@ -1,6 +1,6 @@
 //! A loaded plugin, which all its calls share.
 
-use crate::budget::{History, Limits};
+use crate::budget::{History, Limits, Turn};
 use crate::call::info::Info;
 use crate::compile::NoSnapshot;
 use crate::engine::{IdleInstances, Linked, Shared, Slots};
@@ -34,6 +34,11 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// Waits until one of its calls may run.
+    pub(crate) async fn turn(&self) -> Turn {
+        self.shared.lanes.turn(&self.history).await
+    }
+
     /// Refuses a plugin whose sessions could never have room.
     pub(crate) fn check_session_room(&self) -> Result<(), LoadError> {
         let (asked, allowed) = (self.limits.memory, self.shared.instances.session_memory_bytes());

@@ -73,7 +73,7 @@ impl InstanceLimits {
     }
 
     /// The same if there is room and nobody waits for it.
-    fn try_permit(&self, slots: &Slots, bytes: usize) -> Option<(InstancePermit, MemoryReservation)> {
+    pub(crate) fn try_permit(&self, slots: &Slots, bytes: usize) -> Option<(InstancePermit, MemoryReservation)> {
         let _admission = self.instances.clone().try_acquire_owned().ok()?;
         let _slot = slots.try_take()?;
         Some((InstancePermit { _slot, _admission }, MemoryReservation::try_take(&self.memory, bytes)?))
