@@ -1,6 +1,6 @@
 """A reward function made for verl, wrapped as a component, over responses of 400 characters: rows a second of
-`gavel score` with one worker and with two, a fresh instance for each row, and calls a second in fresh and in reused
-instances. The alternative is the same function in Python, as verl's reward loop calls it: in two processes, which take
+`gavel score` with one worker and with two, a fresh instance for each row or 64 rows to an instance, and the time of a
+call in fresh and in reused instances. The alternative is the same function in Python, as verl's reward loop calls it: in two processes, which take
 a row at a time. All but the calls start from the same file and end with the scores in a file.
 
     cargo build --release -p gavel --bin gavel
@@ -72,9 +72,9 @@ def made(gavel, name, pure):
     return folder / name
 
 
-def score(gavel, plugin, workers, path):
+def score(gavel, plugin, path, *options):
     out = folder / "scores.jsonl"
-    command = [gavel, "score", "--plugin", f"reward={plugin}", "--workers", str(workers), "--data", path, "--out", out]
+    command = [gavel, "score", "--plugin", f"reward={plugin}", "--data", path, "--out", out, *options]
     subprocess.run(command, check=True, capture_output=True)
     return [json.loads(line)["reward"] for line in open(out)]
 
@@ -88,11 +88,11 @@ def used(run):
     return time.perf_counter() - start, processor, after.ru_minflt - before.ru_minflt
 
 
-def measure(gavel, plugin, workers):
+def measure(gavel, plugin, *options):
     def all_rows():
-        assert sum(score(gavel, plugin, workers, data)) == expected
+        assert sum(score(gavel, plugin, data, *options)) == expected
 
-    return [whole - start for whole, start in zip(used(all_rows), used(lambda: score(gavel, plugin, workers, first)))]
+    return [whole - start for whole, start in zip(used(all_rows), used(lambda: score(gavel, plugin, first, *options)))]
 
 
 def show(name, rounds):
@@ -106,9 +106,12 @@ def main():
     parser.add_argument("--gavel", default=root / "target/release/gavel", type=Path)
     gavel = parser.parse_args().gavel.resolve()
     plugin, pure = made(gavel, "fresh", False), made(gavel, "kept", True)
-    score(gavel, plugin, 1, first)
-    sides = {"gavel score, 1 worker": lambda: measure(gavel, plugin, 1),
-             "gavel score, 2 workers": lambda: measure(gavel, plugin, 2),
+    score(gavel, plugin, first)
+    kept = ("--reuse", "64")
+    sides = {"gavel score, 1 worker": lambda: measure(gavel, plugin, "--workers", "1"),
+             "gavel score, 2 workers": lambda: measure(gavel, plugin, "--workers", "2"),
+             "gavel score, reuse = 64, 1 worker": lambda: measure(gavel, pure, "--workers", "1", *kept),
+             "gavel score, reuse = 64, 2 workers": lambda: measure(gavel, pure, "--workers", "2", *kept),
              "Python, 2 processes": lambda: used(python)}
     rounds = {name: [] for name in sides}
     for _ in range(ROUNDS):
