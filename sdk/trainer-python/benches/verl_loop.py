@@ -1,6 +1,7 @@
 """verl's reward loop on the CPU, without a policy: what the scripts beside this one measure. They need these packages:
 
     pip install torch==2.11.0 transformers==5.9.0 ray==2.60.0 omegaconf codetiming aiohttp orjson pyarrow
+    pip install cloudpickle importlib_metadata
     pip install --no-deps verl==0.9.1 tensordict==0.10.0 'pyvers<0.2'
     cargo xtask wheel && pip install target/wheels/*.whl componentize-py==0.25.1
 """
