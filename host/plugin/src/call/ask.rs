@@ -19,7 +19,7 @@ pub(crate) async fn ask<Q: Question>(
     question: Q,
     setup: &CallSetup<'_>,
 ) -> CallReport<Q::Answer> {
-    // Only then: calls that wait for the same instance do not each start another.
+    // An idle instance is looked for only now: calls that looked before they waited would each start one.
     let turn = plugin.turn().await;
     let idle = plugin.idle.as_ref().and_then(|idle| idle.take());
     let report = match idle {
