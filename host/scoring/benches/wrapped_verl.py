@@ -1,7 +1,8 @@
 """A reward function made for verl, wrapped as a component, over responses of 400 characters: rows a second of
-`gavel score` with one worker and with two, a fresh instance for each row or 64 rows to an instance, and the time of a
-call in fresh and in reused instances. The alternative is the same function in Python, as verl's reward loop calls it: in two processes, which take
-a row at a time. All but the calls start from the same file and end with the scores in a file.
+`gavel score` with one to three workers, a fresh instance for each row or 64 rows to an instance, and the time of a
+call in fresh and in reused instances. The alternative is the same function in Python, as verl's reward loop calls it:
+in two processes, which take a row at a time. All but the calls start from the same file and end with the scores in a
+file.
 
     cargo build --release -p gavel --bin gavel
     python host/scoring/benches/wrapped_verl.py
@@ -110,6 +111,7 @@ def main():
     kept = ("--reuse", "64")
     sides = {"gavel score, 1 worker": lambda: measure(gavel, plugin, "--workers", "1"),
              "gavel score, 2 workers": lambda: measure(gavel, plugin, "--workers", "2"),
+             "gavel score, 3 workers": lambda: measure(gavel, plugin, "--workers", "3"),
              "gavel score, reuse = 64, 1 worker": lambda: measure(gavel, pure, "--workers", "1", *kept),
              "gavel score, reuse = 64, 2 workers": lambda: measure(gavel, pure, "--workers", "2", *kept),
              "Python, 2 processes": lambda: used(python)}
