@@ -24,6 +24,7 @@ wasmtime::component::bindgen!({
             export gavel:plugin/tool@0.2.0;
             export gavel:plugin/agent@0.2.0;
             export gavel:plugin/advantage@0.2.0;
+            export gavel:plugin/sampler@0.2.0;
         }
     ",
     world: "gavel:host/plugins",

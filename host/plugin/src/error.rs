@@ -98,7 +98,7 @@ pub enum LoadError {
     MixedContracts { plugin: String, first: String, second: String },
     /// It lacks an export that a plugin needs.
     #[error(
-        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger`, `taskset`, `tool`, `agent` and `advantage`; see wit/",
+        "plugin `{plugin}` does not export gavel:plugin/{needed} (of the contract it exports: {})\nhint: a plugin exports `lifecycle` and one of `reward`, `judger`, `taskset`, `tool`, `agent`, `advantage` and `sampler`; see wit/",
         if exported.is_empty() { "nothing".to_owned() } else { Shown(exported.join(", ")).to_string() }
     )]
     MissingExport {
@@ -166,6 +166,11 @@ pub enum LoadError {
         "plugin `{plugin}` does not turn rewards into advantages: it does not export gavel:plugin/advantage\nhint: name such a component in plugin.{plugin}.path; `gavel plugin new --kind advantage` makes one"
     )]
     NotAnAdvantage { plugin: String },
+    /// A component where a sampler is needed.
+    #[error(
+        "plugin `{plugin}` does not draw tasks: it does not export gavel:plugin/sampler\nhint: name such a component in plugin.{plugin}.path; `gavel plugin new --kind sampler` makes one"
+    )]
+    NotASampler { plugin: String },
     /// It is not an agent, but imports what only agents have.
     #[error(
         "plugin `{plugin}` imports {}, which only agents have\nhint: rebuild it without that import, or export gavel:plugin/agent",

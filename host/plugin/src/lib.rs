@@ -12,6 +12,7 @@ mod bindings;
 mod budget;
 mod call;
 mod compile;
+mod decision;
 mod engine;
 mod episode;
 mod error;
@@ -21,6 +22,7 @@ mod inspect;
 mod load;
 mod outside;
 mod plugin;
+pub mod sampler;
 mod sandbox;
 mod schema;
 mod tape;
@@ -32,6 +34,7 @@ pub use call::Info;
 pub use compile::{
     COMPILE_COMMAND, CompilerProgram, LoadBudget, LoadLimits, TooCostly, compile_command, compile_with, component_cache,
 };
+pub use decision::{Decision, DecisionError, MOST_STATE};
 pub use engine::SessionRooms;
 pub use episode::{AgentTask, AgentTurn, EpisodeLink, EpisodeOver, PolicyRefusal, ToolFunction, ToolSpec, TurnOptions};
 pub use error::LoadError;

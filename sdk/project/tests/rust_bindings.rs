@@ -14,7 +14,7 @@ const IMPORTS: [&str; 9] =
     ["types", "samples", "references", "chat", "reward-model", "exec", "tasks", "policy", "tools"];
 /// The exports of plugins, each with the interfaces whose types it shares with
 /// the imports.
-const EXPORTS: [(&str, &[&str]); 7] = [
+const EXPORTS: [(&str, &[&str]); 8] = [
     ("lifecycle", &[]),
     ("reward", &["types", "samples", "references"]),
     ("judger", &["types", "samples", "references"]),
@@ -22,6 +22,7 @@ const EXPORTS: [(&str, &[&str]); 7] = [
     ("tool", &["types"]),
     ("agent", &["types", "tasks"]),
     ("advantage", &["types"]),
+    ("sampler", &["types"]),
 ];
 
 /// The contract, and its package.

@@ -45,6 +45,13 @@ pub mod advantage {
     pub use exports::gavel::plugin::advantage::*;
 }
 
+/// The exports of a sampler.
+pub mod sampler {
+    include!("bindings/sampler.rs");
+
+    pub use exports::gavel::plugin::sampler::*;
+}
+
 /// The exports of an agent.
 pub mod agent {
     include!("bindings/agent.rs");

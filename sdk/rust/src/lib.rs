@@ -5,7 +5,8 @@
 //! compares the samples of a group, a [`Taskset`] is a dataset, a [`Tool`] has
 //! functions that the policy may call, an [`Agent`] attempts a task over
 //! conversations with the [`policy`], an [`Advantage`] turns the rewards of
-//! groups into advantages, and [`chat`] asks language models.
+//! groups into advantages, a [`Sampler`] draws the tasks of a run, and [`chat`]
+//! asks language models.
 //!
 //! ```toml
 //! # Cargo.toml
@@ -93,6 +94,7 @@ mod judger;
 pub mod policy;
 mod reward;
 pub mod reward_model;
+pub mod sampler;
 mod taskset;
 mod tool;
 pub mod tools;
@@ -114,6 +116,7 @@ pub use credit::ResponseSpans;
 pub use instance::NoParams;
 pub use judger::Judger;
 pub use reward::Reward;
+pub use sampler::Sampler;
 pub use taskset::Taskset;
 pub use tool::Tool;
 

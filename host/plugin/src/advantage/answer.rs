@@ -1,16 +1,12 @@
 //! Checks the advantages that a component returned.
 
 use crate::bindings::exports::gavel::plugin::advantage::{Estimates, Group, SampleAdvantage, ScoredSample};
-
-/// The most bytes of the state that a component keeps from one call to the next. It is in every checkpoint.
-pub const MOST_STATE: usize = 1 << 20;
+use crate::decision::check_state;
 
 /// The rule that an answer for `groups` breaks: numbers are missing or there are too many, or one is not finite.
 pub(super) fn check(answer: &Estimates, groups: &[Group]) -> Result<(), String> {
     let Estimates { advantages, state } = answer;
-    if state.len() > MOST_STATE {
-        return Err(format!("the state has {} bytes, more than the {MOST_STATE} allowed", state.len()));
-    }
+    check_state(state)?;
     if advantages.len() != groups.len() {
         return Err(format!("advantages of {} groups were given for {} groups", advantages.len(), groups.len()));
     }
@@ -82,6 +78,7 @@ mod tests {
     use super::*;
     use crate::bindings::exports::gavel::plugin::advantage::Trajectory;
     use crate::bindings::gavel::plugin::types::FinishReason;
+    use crate::decision::MOST_STATE;
 
     /// A group of two samples, whose trajectories have these numbers of tokens.
     fn group() -> Group {

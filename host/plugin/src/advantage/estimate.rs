@@ -2,17 +2,16 @@
 
 use super::answer::check;
 use crate::bindings::exports::gavel::plugin::advantage::{Estimates, Group};
-use crate::call::{CallDetails, Loaded, Question, verdict};
+use crate::call::{Loaded, Question, verdict};
+use crate::decision::{Decision, DecisionError};
 use crate::engine::Exports;
 use crate::error::LoadError;
 use crate::imports::State;
 use crate::load::PluginSpec;
-use crate::outside::OutsideWaits;
 use crate::plugin::Plugin;
 use crate::sandbox::Sandbox;
-use futures::FutureExt;
 use futures::future::BoxFuture;
-use gavel_data::{Blame, Diagnosis, Outcome, ShownLines, Usage};
+use gavel_data::{Blame, Outcome};
 use std::sync::Arc;
 use wasmtime::{Result, Store};
 
@@ -28,31 +27,7 @@ pub struct Batch {
 }
 
 /// A call that asked for advantages.
-#[derive(Debug, Clone)]
-pub struct EstimateCall {
-    /// The advantages and the next state, or why there are none.
-    pub estimates: std::result::Result<Estimates, Outcome>,
-    /// The resources that the call used.
-    pub usage: Usage,
-    /// The output and the trap of the call; absent if there was neither.
-    pub diagnosis: Option<Diagnosis>,
-}
-
-/// A call that returned no advantages.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the advantage plugin `{plugin}` returned no advantages: {}{}",
-    ShownLines(reason),
-    stderr.as_ref().map(|text| ShownLines(format!("\n{text}")).to_string()).unwrap_or_default()
-)]
-pub struct AdvantageError {
-    /// The plugin's name in the run.
-    pub plugin: String,
-    /// Why there are none.
-    pub reason: String,
-    /// The end of what the plugin printed.
-    pub stderr: Option<String>,
-}
+pub type EstimateCall = Decision<Estimates>;
 
 impl Plugin {
     /// Loads a component that turns rewards into advantages.
@@ -75,26 +50,15 @@ impl Plugin {
     /// The advantages of a batch, in a fresh instance. Whatever the plugin does, this returns within its budgets. Its
     /// random numbers follow from `seed`.
     pub fn estimate_call(&self, batch: Arc<Batch>, seed: u64) -> BoxFuture<'_, EstimateCall> {
-        let called = async move {
-            let (answer, call) = self.ask(Estimate(batch), seed, &OutsideWaits::default()).await;
-            let CallDetails { usage, diagnosis, refusals } = call.details;
-            let estimates = answer.and_then(|answer| answer).map_err(|outcome| self.loggable(outcome, &refusals));
-            EstimateCall { estimates, usage, diagnosis }
-        };
-        called.boxed()
+        self.decide(Estimate(batch), seed)
     }
 
     /// The same without its usage.
     ///
     /// # Errors
     /// The plugin failed, or an advantage is missing or not finite: its group, sample and trajectory are named.
-    pub async fn estimate(&self, batch: Arc<Batch>, seed: u64) -> std::result::Result<Estimates, AdvantageError> {
-        let EstimateCall { estimates, diagnosis, .. } = self.estimate_call(batch, seed).await;
-        estimates.map_err(|outcome| {
-            let stderr = diagnosis.map(|diagnosis| diagnosis.stderr.trim_end().to_owned());
-            let (plugin, reason) = (self.name().to_owned(), outcome.reason().unwrap_or_default());
-            AdvantageError { plugin, reason, stderr: stderr.filter(|text| !text.is_empty()) }
-        })
+    pub async fn estimate(&self, batch: Arc<Batch>, seed: u64) -> std::result::Result<Estimates, DecisionError> {
+        self.estimate_call(batch, seed).await.of(self, "advantage plugin", "advantages")
     }
 }
 

@@ -7,8 +7,7 @@ pub use crate::bindings::exports::gavel::plugin::advantage::{
     Estimates, Group, Part, SampleAdvantage, ScoredSample, Span, TokenCredit, Trajectory,
 };
 pub use crate::bindings::gavel::plugin::types::{FinishReason, Metric};
-pub use answer::MOST_STATE;
-pub use estimate::{AdvantageError, Batch, EstimateCall};
+pub use estimate::{Batch, EstimateCall};
 
 use crate::imports::lower_finish_reason;
 

@@ -11,7 +11,8 @@ use gavel_data::{Blame, Metric, Outcome, Sample, Score};
 const TEXT_BYTES: usize = 4096;
 /// The most metrics of a verdict, since every metric becomes a curve.
 const MAX_METRICS: usize = 64;
-const METRIC_NAME_BYTES: usize = 64;
+/// The most bytes of a name that counts are kept under.
+pub(crate) const NAME_BYTES: usize = 64;
 
 /// The outcome of a plugin's verdict on `sample`.
 pub(crate) fn outcome(verdict: types::Verdict, info: &Info, sample: &Sample) -> Outcome {
@@ -53,9 +54,9 @@ fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
     }
     let mut metrics = Vec::with_capacity(given.len());
     for types::Metric { name, value } in given {
-        if !is_metric_name(&name) {
+        if !is_name(&name) {
             return Err(format!(
-                "the metric name {:?} is not 1 to {METRIC_NAME_BYTES} letters, digits or one of _ . / -",
+                "the metric name {:?} is not 1 to {NAME_BYTES} letters, digits or one of _ . / -",
                 cut(name)
             ));
         }
@@ -71,8 +72,9 @@ fn metrics(given: Vec<types::Metric>) -> Result<Vec<Metric>, String> {
     }
 }
 
-fn is_metric_name(name: &str) -> bool {
-    (1..=METRIC_NAME_BYTES).contains(&name.len())
+/// Whether counts and curves can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte))
 }
 

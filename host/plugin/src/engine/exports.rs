@@ -5,6 +5,7 @@
 use crate::bindings::exports::gavel::plugin::advantage::{Estimates, Group};
 use crate::bindings::exports::gavel::plugin::agent::Answer;
 use crate::bindings::exports::gavel::plugin::lifecycle::Info;
+use crate::bindings::exports::gavel::plugin::sampler;
 use crate::bindings::gavel::plugin::types::{Failure, ToolSpec, Verdict};
 use crate::engine::versions::{v0_1, v0_2};
 use crate::imports::{ReferenceRef, SampleRef, State, TaskRef};
@@ -193,5 +194,18 @@ impl Exports {
             Self::V0_2(guests) => &guests.advantage,
         };
         need(advantage, "advantage")?.call_estimate(store, step, groups, state).await
+    }
+
+    /// `sampler.sample`, which 0.1 does not have.
+    pub(crate) async fn sample(
+        &self,
+        store: &mut Store<State>,
+        request: &sampler::Request,
+    ) -> Result<Answered<sampler::Answer, Failure>> {
+        let sampler = match self {
+            Self::V0_1(_) => &None,
+            Self::V0_2(guests) => &guests.sampler,
+        };
+        need(sampler, "sampler")?.call_sample(store, request).await
     }
 }

@@ -44,4 +44,4 @@ macro_rules! version {
 }
 
 version!(v0_1, "0.1.0", [reward judger taskset tool agent], crate::bindings::v0_1::exports::gavel::plugin);
-version!(v0_2, "0.2.0", [reward judger taskset tool agent advantage], crate::bindings::exports::gavel::plugin);
+version!(v0_2, "0.2.0", [reward judger taskset tool agent advantage sampler], crate::bindings::exports::gavel::plugin);

@@ -16,7 +16,7 @@ const SCORERS: [&str; 3] = ["reward", "judger", "taskset"];
 const ACTORS: [&str; 2] = ["tool", "agent"];
 
 /// Exports of components that decide what is learned.
-const DECIDERS: [&str; 1] = ["advantage"];
+const DECIDERS: [&str; 2] = ["advantage", "sampler"];
 
 /// Imports of agents alone: nothing else has a conversation of its own.
 const OF_AGENTS: [&str; 3] = ["gavel:plugin/policy@", "gavel:plugin/tools@", "gavel:plugin/tasks@"];
