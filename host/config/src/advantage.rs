@@ -1,13 +1,11 @@
 //! `train.advantage`: the settings of the algorithm, or a plugin in its place.
 
+use crate::plugin::PluginName;
 use gavel_train::{Scale, TurnComparison};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-
-/// What a plugin's name begins with.
-const PLUGIN: &str = "plugin:";
 
 /// `train.advantage`
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ pub enum AdvantageTable {
     /// `[train.advantage]`: settings of the algorithm.
     Settings(AdvantageSettings),
     /// `"plugin:NAME"`: the name of a `[plugin.NAME]` that takes the place of the algorithm.
-    Plugin(String),
+    Plugin(PluginName),
 }
 
 /// Settings of the algorithm.
@@ -69,7 +67,7 @@ impl AdvantageTable {
     pub(super) fn plugin(&self) -> Option<&str> {
         match self {
             Self::Settings(_) => None,
-            Self::Plugin(name) => Some(name),
+            Self::Plugin(name) => Some(name.as_str()),
         }
     }
 }
@@ -79,7 +77,7 @@ impl Serialize for AdvantageTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Settings(settings) => settings.serialize(serializer),
-            Self::Plugin(name) => serializer.collect_str(&format_args!("{PLUGIN}{name}")),
+            Self::Plugin(name) => name.serialize(serializer),
         }
     }
 }
@@ -100,12 +98,8 @@ impl<'de> Deserialize<'de> for AdvantageTable {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<AdvantageTable, E> {
-                match text.strip_prefix(PLUGIN).filter(|name| !name.is_empty()) {
-                    Some(name) => Ok(AdvantageTable::Plugin(name.to_owned())),
-                    None => Err(E::custom(format!(
-                        "{text:?} is not \"plugin:NAME\"\nhint: a built-in algorithm is set with train.algorithm"
-                    ))),
-                }
+                let or = "a built-in algorithm is set with train.algorithm";
+                text.parse().map(AdvantageTable::Plugin).map_err(|what: String| E::custom(format!("{what}; {or}")))
             }
         }
 
@@ -129,14 +123,15 @@ mod tests {
                 toml::Table::from_iter([("advantage".to_owned(), toml::Value::try_from(read(text).unwrap()).unwrap())]);
             assert_eq!(table.to_string(), text);
         }
-        assert_eq!(read("advantage = 'plugin:own'"), Ok(AdvantageTable::Plugin("own".into())));
+        assert_eq!(read("advantage = 'plugin:own'"), Ok(AdvantageTable::Plugin("plugin:own".parse().unwrap())));
     }
 
     #[test]
     fn another_text_is_refused() {
         for text in ["grpo", "plugin:", "own"] {
             let error = read(&format!("advantage = {text:?}")).unwrap_err();
-            assert!(error.starts_with(&format!("{text:?} is not \"plugin:NAME\"\nhint: ")), "{error}");
+            let why = "which names the table [plugin.NAME]; a built-in algorithm is set with train.algorithm";
+            assert_eq!(error.trim_end(), format!("{text:?} is not \"plugin:NAME\", {why}"));
         }
         assert!(read("advantage = 3").unwrap_err().contains("expected a table of settings, or \"plugin:NAME\""));
         assert!(read("advantage.scael = 'batch'").unwrap_err().starts_with("unknown field `scael`"));

@@ -45,7 +45,7 @@ pub use load::load;
 pub use loading_table::LoadingTable;
 pub use pairs::{DpoTable, RewardModelTrainTable};
 pub use place::Place;
-pub use plugin::PluginTable;
+pub use plugin::{PluginName, PluginTable};
 pub use ranks::{RanksTable, Share};
 pub use reward::{RewardTable, ServiceBatch};
 pub use reward_endpoint::RewardEndpointConfig;

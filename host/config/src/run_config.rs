@@ -6,7 +6,7 @@ use crate::budget::BudgetTable;
 use crate::checks::check_distinct;
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
-use crate::plugin::PluginTable;
+use crate::plugin::{PluginName, PluginTable};
 use crate::ranks::RanksTable;
 use crate::reward::RewardTable;
 use crate::reward_model::RewardModelTable;
@@ -259,6 +259,7 @@ impl<T: TrainTable> Config<T> {
         self.ranks.validate()?;
         if T::LEARNS && !T::DRAWS {
             let written = [
+                ("data.sampler", "data.sampler is", self.data.sampler.is_some()),
                 ("schedule", "[schedule] is", self.schedule != ScheduleTable::default()),
                 ("ranks", "ranks.share and ranks.groups_at_once are", self.ranks.is_about_groups()),
             ];
@@ -279,22 +280,32 @@ impl<T: TrainTable> Config<T> {
     /// nothing names.
     fn check_plugins(&self) -> Result<(), ConfigError> {
         self.plugin.iter().try_for_each(|(name, table)| table.validate(name))?;
-        let named = self.train.advantage();
-        if let Some(name) = named.filter(|name| !self.plugin.contains_key(*name)) {
-            let what = format!(
-                "there is no [plugin.{name}]\nhint: add that table, with the path of a component that exports `advantage`"
-            );
-            return Err(ConfigError::of("train.advantage", what));
+        let sampler = self.data.sampler.as_ref().map(PluginName::as_str);
+        let named = [("train.advantage", "advantage", self.train.advantage()), ("data.sampler", "sampler", sampler)];
+        for (key, export, name) in named {
+            if let Some(name) = name.filter(|name| !self.plugin.contains_key(*name)) {
+                let what = format!(
+                    "there is no [plugin.{name}]\nhint: add that table, with the path of a component that exports `{export}`"
+                );
+                return Err(ConfigError::of(key, what));
+            }
         }
-        match self.plugin.keys().find(|name| T::DRAWS && named != Some(name.as_str())) {
+        let is_named = |plugin: &str| named.iter().any(|(.., name)| *name == Some(plugin));
+        match self.plugin.keys().find(|name| T::DRAWS && !is_named(name.as_str())) {
             None => Ok(()),
             Some(name) => Err(ConfigError::invalid(
                 format!("plugin.{name}"),
                 format!(
-                    "nothing names [plugin.{name}]\nhint: set train.advantage = \"plugin:{name}\", or leave it out"
+                    "nothing names [plugin.{name}]\nhint: set train.advantage = \"plugin:{name}\" or data.sampler = \"plugin:{name}\", or leave it out"
                 ),
             )),
         }
+    }
+
+    /// The plugin that draws tasks, if there is one.
+    pub fn sampler(&self) -> Option<PluginSpec> {
+        let name = self.data.sampler.as_ref()?.as_str();
+        Some(self.plugin.get(name)?.plugin(name, &self.limits))
     }
 
     /// The plugin that turns rewards into advantages, if there is one.
@@ -413,6 +424,21 @@ mod tests {
         assert!(error("", own).starts_with("nothing names [plugin.own]\nhint: set train.advantage = \"plugin:own\""));
         let zero = own.replace("7s", "0s");
         assert_eq!(error(named, &zero), "plugin.own.limits.cpu must be more than 0, not 0");
+        let sampler = |more: &str| {
+            let added = "data.train = \"rows.jsonl\"\ndata.sampler = \"plugin:own\"";
+            let text = toml::to_string(&config("", own)).unwrap();
+            let mut table: toml::Table = text.parse().unwrap();
+            table["data"] = added.parse::<toml::Table>().unwrap()["data"].clone();
+            table["data"].as_table_mut().unwrap().extend(more.parse::<toml::Table>().unwrap());
+            table.try_into::<Config<RlTable>>().unwrap()
+        };
+        sampler("").validate().unwrap();
+        assert_eq!(sampler("").sampler().map(|spec| spec.name), Some("own".to_owned()));
+        assert!(sampler("").advantage().is_none());
+        let error = sampler("shuffle = false").validate().unwrap_err().to_string();
+        assert!(error.starts_with("data.sampler: data.shuffle = false sets the order of rows"), "{error}");
+        let error = sampler("sampler = \"plugin:other\"").validate().unwrap_err().to_string();
+        assert!(error.starts_with("data.sampler: there is no [plugin.other]\nhint: add that table, with"), "{error}");
         // Another command reads the same file.
         let text =
             format!("model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\ntrain = {{}}\n{own}");

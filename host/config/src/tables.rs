@@ -4,6 +4,7 @@ use crate::checks::{at_least_one, bytes};
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
 use crate::loading_table::LoadingTable;
+use crate::plugin::PluginName;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::{CallLog, SandboxConfig};
@@ -113,6 +114,9 @@ pub struct DataTable {
     /// Whether each epoch draws the rows of `train` in another order, which follows from the seed; yes by default.
     #[serde(default = "yes")]
     pub shuffle: bool,
+    /// The plugin that draws the rows of `train` in place of epochs: `plugin:NAME` for the component of `[plugin.NAME]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampler: Option<PluginName>,
     /// The longest prompt, in tokens; by default what the model has room for beside a response.
     pub max_prompt_tokens: Option<usize>,
     /// What to do with a longer prompt; `error` by default.
@@ -145,6 +149,12 @@ impl DataTable {
             self.train.validate("data.train")?;
         }
         self.validation.iter().try_for_each(|datasets| datasets.validate_without_weights("data.validation"))?;
+        if self.sampler.is_some() && !self.shuffle {
+            return Err(ConfigError::of(
+                "data.sampler",
+                "data.shuffle = false sets the order of rows, and a sampler draws them\nhint: leave one of them out",
+            ));
+        }
         at_least_one("data.validation_samples", self.validation_samples)?;
         at_least_one("data.max_prompt_tokens", self.max_prompt_tokens.unwrap_or(1))
     }

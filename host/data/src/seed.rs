@@ -24,6 +24,8 @@ pub enum Purpose {
     Turn = 8,
     /// The random numbers of a tool.
     Tool = 9,
+    /// The choices of a sampler.
+    Sampler = 10,
 }
 
 /// The seed for `purpose` at `step` and `sample` of a run.

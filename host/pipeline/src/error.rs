@@ -4,8 +4,7 @@ use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_config::ConfigError;
 use gavel_data::{RowError, SpoolError};
 use gavel_hub::HubError;
-use gavel_plugin::advantage::AdvantageError;
-use gavel_plugin::{LoadError, TapeError};
+use gavel_plugin::{DecisionError, LoadError, TapeError};
 use gavel_policy::{Device, PolicyError, device};
 use gavel_rollout::RolloutError;
 use gavel_runs::RunError;
@@ -94,12 +93,12 @@ pub enum PipelineError {
         trajectory: usize,
         why: Unplaced,
     },
-    /// The plugin that turns rewards into advantages failed.
+    /// A plugin that decides what is learned failed.
     #[error(
         "step {step}: {source}\nhint: repair it, or raise plugin.{}.limits, and continue with --resume --allow-changed-plugins",
         source.plugin
     )]
-    Advantage { step: u64, source: AdvantageError },
+    Decision { step: u64, source: DecisionError },
     /// The optimiser cannot be set up or restored.
     #[error(transparent)]
     Optimizer(TrainError),

@@ -142,6 +142,27 @@ impl Ranks {
         own
     }
 
+    /// Rank 0's decision, on all ranks. `written` turns it into bytes, and `read` reads them. All ranks call this at the
+    /// same place of the run.
+    ///
+    /// # Errors
+    /// Rank 0 has an error, with which all ranks stop, or a rank is gone.
+    pub(crate) async fn decided_by_first<T>(
+        &self,
+        decide: impl Future<Output = Result<T>>,
+        written: impl Fn(&T) -> Vec<u8>,
+        read: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<T> {
+        if !self.are_several() {
+            return decide.await;
+        }
+        let own = if self.is_first() { decide.await.map(Some) } else { Ok(None) };
+        let own = self.or_stop_together(own).await?;
+        let all = self.exchange_bytes_beside(own.map(|own| written(&own)).unwrap_or_default()).await?;
+        let first = all.first().map(Vec::as_slice).unwrap_or_default();
+        read(first).ok_or_else(|| unreadable(0, "a decision that is cut"))
+    }
+
     /// The values of all ranks, in their order.
     ///
     /// # Errors

@@ -57,6 +57,9 @@ pub struct State {
     /// What the plugin that turns rewards into advantages keeps, in base64.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "base64_text")]
     pub advantage: Vec<u8>,
+    /// What the plugin that draws tasks keeps, in base64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "base64_text")]
+    pub sampler: Vec<u8>,
     /// The tokens and the money that plugins spent at language models, by plugin.
     #[serde(default)]
     pub spent: BTreeMap<String, Spent>,

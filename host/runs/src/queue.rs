@@ -17,8 +17,10 @@ const FILE: &str = "queue.jsonl";
 /// A group that was started but not trained on yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedGroup {
-    /// The number of its draw in the run; its task follows from it.
+    /// The number of its draw in the run.
     pub draw: u64,
+    /// The number of its row, if a sampler drew it; otherwise the row follows from the draw.
+    pub row: Option<u64>,
     /// The version of the policy that it was started under.
     pub version: u64,
     /// Its samples that are drawn or being drawn again.
@@ -48,6 +50,8 @@ pub struct QueuedSample {
 #[derive(Serialize, Deserialize)]
 struct Line<'a> {
     draw: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
     version: u64,
     samples: Vec<SampleEntry<'a>>,
 }
@@ -101,7 +105,8 @@ impl<'a> From<&'a QueuedGroup> for Line<'a> {
             states: Cow::Borrowed(&sample.states),
             outcome: sample.outcome.as_ref().map(Cow::Borrowed),
         };
-        Self { draw: group.draw, version: group.version, samples: group.samples.iter().map(sample).collect() }
+        let QueuedGroup { draw, row, version, samples } = group;
+        Self { draw: *draw, row: *row, version: *version, samples: samples.iter().map(sample).collect() }
     }
 }
 
@@ -132,7 +137,7 @@ impl Line<'_> {
             })
         };
         let samples = self.samples.into_iter().map(sample).collect::<std::result::Result<_, _>>()?;
-        Ok(QueuedGroup { draw: self.draw, version: self.version, samples })
+        Ok(QueuedGroup { draw: self.draw, row: self.row, version: self.version, samples })
     }
 }
 
@@ -221,8 +226,8 @@ mod tests {
         };
         let scored = SampleOutcome::without_calls(OutcomeKind::Unavailable, "down");
         let groups = vec![
-            QueuedGroup { draw: 5, version: 7, samples: vec![sample(0, Some(scored)), sample(2, None)] },
-            QueuedGroup { draw: 6, version: 7, samples: vec![] },
+            QueuedGroup { draw: 5, row: Some(9), version: 7, samples: vec![sample(0, Some(scored)), sample(2, None)] },
+            QueuedGroup { draw: 6, row: None, version: 7, samples: vec![] },
         ];
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), []);

@@ -24,7 +24,8 @@ pub struct BenchArgs {
     #[arg(default_value = ".")]
     path: PathBuf,
     /// Completions: a .jsonl or .parquet file, a folder of them, a pattern, or any of these on the hub,
-    /// hf://datasets/ORG/NAME/FILES; by default the plugin's golden cases. For a tool and an advantage, always golden cases.
+    /// hf://datasets/ORG/NAME/FILES; by default the plugin's golden cases. For a tool, an
+    /// advantage and a sampler, always golden cases.
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Parameters, in place of those in plugin.toml.

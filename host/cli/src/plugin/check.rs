@@ -15,9 +15,9 @@ const ROWS: usize = 200;
 
 /// Look for problems in a plugin before training finds them.
 ///
-/// Mutates golden answers, to find wrong answers that score as high, arguments of a tool's calls, and the groups of an
-/// advantage. Repeats every verdict, to find verdicts that change. Reports calls that fail or cost much, and grants that
-/// are not used.
+/// Mutates golden answers, to find wrong answers that score as high, arguments of a tool's calls, the groups of an
+/// advantage, and the requests to a sampler. Repeats every verdict, to find verdicts that change. Reports calls that
+/// fail or cost much, and grants that are not used.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel plugin check polite\n  gavel plugin check gsm8k.wasm --data train.parquet\n\nA row without a `response` is answered with its ground truth, in the usual forms. Of more than 200 rows, about 200 are taken, evenly from all of them and in whole groups.\n\nExit status: 0 nothing was found; 1 something was; 2 usage, or the plugin does not build or load."
@@ -63,6 +63,10 @@ fn print(report: &CheckReport, data: &PluginData) {
         PluginData::Batches(_) => {
             outln!("  mutations   {} calls with other groups", report.tried);
             "advantages"
+        }
+        PluginData::Requests(_) => {
+            outln!("  mutations   {} calls with other requests", report.tried);
+            "answers"
         }
         PluginData::Rows(_) => {
             mutations(report);
@@ -123,7 +127,7 @@ fn finding(finding: &Finding, data: &PluginData) {
                 outln!("  case       {row}");
                 outln!("  arguments  {example:?}");
             }
-            PluginData::Batches(_) => outln!("  case  {row}"),
+            PluginData::Batches(_) | PluginData::Requests(_) => outln!("  case  {row}"),
             PluginData::Rows(_) => {
                 outln!("  row       {row}");
                 outln!("  response  {example:?}");

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// A folder is built first. Each line of the cases is a row of a dataset, with
 /// a completion and the expected verdict; for a taskset, an index and the expected row; for a tool, a session's calls
 /// and the expected answers; for an agent, a task, the turns of the policy and the expected response; for an advantage,
-/// groups and their expected advantages.
+/// groups and their expected advantages; for a sampler, a request and the expected draws.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  gavel plugin test polite\n  gavel plugin test polite --junit results.xml\n  gavel plugin test target/plugins/exact-answer.wasm --cases cases.jsonl\n\nA case:\n  {\"prompt\": \"2 + 2?\", \"response\": \"4\", \"answer\": \"4\", \"expect\": {\"score\": 1}}\n\nExit status: 0 all cases passed, or were updated; 1 some failed; 2 usage, or the plugin does not build or load."
@@ -127,6 +127,7 @@ fn print(results: &CaseResults) {
             Question::Session(_) => ("call", r#"{"answer": "4"}"#),
             Question::Attempt(_) => ("case", r#"{"response": "4"}"#),
             Question::Batch(_) => ("case", r#"{"advantages": [[0.5, -0.5]]}"#),
+            Question::Draw(_) => ("case", r#"{"draws": [0, 1]}"#),
             Question::Row(_) => ("case", r#"{"row": {"answer": "4"}}"#),
             Question::Sample(_) | Question::Nothing => ("case", r#"{"score": 1}"#),
         };

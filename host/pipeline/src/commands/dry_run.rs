@@ -93,10 +93,12 @@ pub(crate) fn checks(setup: &Setup, train: &str, rows: usize, validation: usize)
         let name = table.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
         Check { what: "agent", found: format!("{name}{} {}, hash {hash}", Shown(&info.name), Shown(&info.version)) }
     }));
-    checks.extend(setup.advantage.iter().map(|plugin| {
+    let deciders = [("advantage", &setup.advantage), ("sampler", &setup.sampler)];
+    checks.extend(deciders.into_iter().filter_map(|(what, plugin)| {
+        let plugin = plugin.as_ref()?;
         let (info, hash) = (plugin.info(), &plugin.hash()[..16]);
-        let (what, version) = (Shown(&info.name), Shown(&info.version));
-        Check { what: "advantage", found: format!("{}: {what} {version}, hash {hash}", plugin.name()) }
+        let (name, version) = (Shown(&info.name), Shown(&info.version));
+        Some(Check { what, found: format!("{}: {name} {version}, hash {hash}", plugin.name()) })
     }));
     checks.extend(setup.episode_kinds.tools().tools().map(|tool| {
         let functions: Vec<&str> = tool.functions().iter().map(|function| function.name()).collect();

@@ -4,6 +4,7 @@ use crate::rl::credit::{ComparedTrajectories, CreditRule};
 use crate::rl::learning_state::LearningState;
 use crate::rl::turns::TurnStates;
 use crate::run::{Measures, experience, loss_mask};
+use crate::samples::DropReason;
 use gavel_config::{RlTable, TrainTable, WeighBy};
 use gavel_data::{Group, Member, Trajectory};
 use gavel_scoring::recording::Grouping;
@@ -55,25 +56,8 @@ pub(crate) fn reward(member: &Member, grouping: &Grouping) -> Option<f64> {
     grouping.reward(outcome.reward, outcome.outcome, outcome.lowest_reward)
 }
 
-/// Why nothing is learned from a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DropReason {
-    /// Fewer samples than `min_scored` have a reward.
-    TooFewScored,
-    /// All rewards are equal, so that no sample is better than another.
-    EqualRewards,
-}
-
 impl DropReason {
-    /// The name in metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::TooFewScored => "too-few-scored",
-            Self::EqualRewards => "equal-rewards",
-        }
-    }
-
-    /// Why nothing is learned from `group`, if so.
+    /// Why nothing is learned from `group`, if so. It is not [`Refused`](Self::Refused).
     pub(crate) fn of(group: &Group, table: &RlTable, rule: &CreditRule<'_>) -> Option<Self> {
         let compared_trajectories = rule.compared_trajectories(group);
         let mut scored =

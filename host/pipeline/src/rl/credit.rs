@@ -208,7 +208,8 @@ fn speaker(trajectory: &Trajectory) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rl::advantages::{DropReason, advantages_of};
+    use crate::rl::advantages::advantages_of;
+    use crate::samples::DropReason;
     use crate::testing::{group, rl_table};
     use gavel_config::AgentTable;
     use gavel_data::{Evaluation, Message, Opening, OutcomeKind, Role, Tokens};

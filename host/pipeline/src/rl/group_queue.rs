@@ -1,5 +1,6 @@
 //! The groups of a run between their start and their training: a group waits here for its samples.
 
+mod drawing_tasks;
 mod events;
 mod exchanged;
 mod groups;
@@ -12,7 +13,8 @@ pub(crate) use share::GroupShare;
 
 use crate::error::Result;
 use crate::rl::ledger::Cause;
-use crate::rows::{Numbering, Prompt, Seeds, StoredRows, TaskStream};
+use crate::rl::task_source::TaskSource;
+use crate::rows::{Numbering, Prompt, Seeds, StoredRows};
 use crate::run::Control;
 use crate::samples::{DrawnGroup, Rollout, SampleKey, SamplesInFlight};
 use gavel_agent::PolicyWaits;
@@ -28,7 +30,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct GroupQueue {
     rollout: Rollout,
     prompts: StoredRows<Prompt>,
-    stream: TaskStream,
+    tasks: TaskSource,
     numbering: Numbering,
     retries: u32,
     in_flight: SamplesInFlight,
@@ -54,7 +56,7 @@ impl GroupQueue {
     pub(crate) fn new(
         rollout: Rollout,
         prompts: StoredRows<Prompt>,
-        stream: TaskStream,
+        tasks: TaskSource,
         numbering: Numbering,
         schedule: &ScheduleTable,
         share: GroupShare,
@@ -63,7 +65,7 @@ impl GroupQueue {
         Self {
             rollout,
             prompts,
-            stream,
+            tasks,
             numbering,
             retries: schedule.retries,
             in_flight: SamplesInFlight::default(),
@@ -118,12 +120,13 @@ impl GroupQueue {
     /// Starts the next `count` groups under `version` of the policy.
     pub(crate) async fn start(&mut self, count: usize, version: u64) -> Result<()> {
         let draws = self.next..self.next + count as u64;
+        let rows = self.rows(draws.clone(), version + 1).await?;
         self.next = draws.end;
         let mut samples = Vec::with_capacity(count * self.numbering.group_size);
-        for draw in draws {
+        for (draw, row) in draws.zip(rows) {
             let group = match !self.share.is_by_load() && self.share.is_dealt(draw) {
-                true => self.new_group(draw, version)?,
-                false => self.group_elsewhere(draw, version)?,
+                true => self.new_group(draw, row, version)?,
+                false => self.group_elsewhere(draw, row, version)?,
             };
             samples.extend((0..group.samples.len()).map(|index| SampleKey { draw, index }));
             self.groups.insert(draw, group);
@@ -133,7 +136,7 @@ impl GroupQueue {
         self.take_more().await
     }
 
-    fn new_group(&mut self, draw: u64, version: u64) -> Result<StartedGroup> {
+    fn new_group(&self, draw: u64, row: usize, version: u64) -> Result<StartedGroup> {
         let size = self.numbering.samples();
         let sample = |index| {
             let state = SampleState::drawing(self.id(SampleKey { draw, index }), &self.policy_waits);
@@ -141,7 +144,8 @@ impl GroupQueue {
         };
         let samples = (0..size).map(sample).collect();
         Ok(StartedGroup {
-            prompt: self.prompts.get(self.stream.row(draw))?.into_owned(),
+            prompt: self.prompts.get(row)?.into_owned(),
+            row,
             is_here: true,
             version,
             judged_together: PendingGroup::named(size, self.group_id(draw)),
@@ -176,7 +180,7 @@ impl GroupQueue {
 
     /// Takes a whole group out.
     pub(crate) fn take(&mut self, draw: u64) -> Option<DrawnGroup> {
-        let StartedGroup { prompt, is_here, version, samples, .. } = self.groups.remove(draw)?;
+        let StartedGroup { prompt, row, is_here, version, samples, .. } = self.groups.remove(draw)?;
         let retries = samples.iter().map(|sample| sample.retry).collect();
         let member = |sample: StartedSample| match sample.state {
             SampleState::Done(member) => Some(*member),
@@ -185,19 +189,19 @@ impl GroupQueue {
         let mut members: Vec<Member> = samples.into_iter().filter_map(member).collect();
         let greedy = if self.numbering.has_greedy { members.pop() } else { None };
         let group = Group { task: prompt.task.clone(), members };
-        Some(DrawnGroup { draw, prompt, version, group, greedy, retries, dropped: None, is_here })
+        Some(DrawnGroup { draw, row, prompt, version, group, greedy, retries, dropped: None, is_here })
     }
 
     /// Puts a whole group back that was taken for a step that did not end.
     pub(crate) fn put_back(&mut self, drawn: DrawnGroup) {
-        let DrawnGroup { draw, prompt, version, group, greedy, retries, is_here, .. } = drawn;
+        let DrawnGroup { draw, row, prompt, version, group, greedy, retries, is_here, .. } = drawn;
         let done = |(member, retry): (Member, u32)| {
             let state = SampleState::Done(Box::new(member));
             StartedSample { retry, since: Instant::now(), state }
         };
         let samples = group.members.into_iter().chain(greedy).zip(retries).map(done).collect();
         let judged_together = PendingGroup::named(self.numbering.samples(), self.group_id(draw));
-        self.groups.insert(draw, StartedGroup { prompt, is_here, version, judged_together, samples });
+        self.groups.insert(draw, StartedGroup { prompt, row, is_here, version, judged_together, samples });
         self.groups.set_whole(draw);
     }
 }

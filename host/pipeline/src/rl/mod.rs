@@ -3,6 +3,7 @@
 mod advantages;
 mod broken_judges;
 mod credit;
+mod drawn_rows;
 mod group_queue;
 mod learning_state;
 mod ledger;
@@ -10,7 +11,9 @@ mod measured_rules;
 mod pace;
 mod placed_credit;
 mod plugin_advantages;
+mod sampler;
 mod step;
+mod task_source;
 mod teacher;
 mod train;
 mod turns;

@@ -1,7 +1,7 @@
 //! Advantages from a plugin in place of a built-in algorithm.
 
 use crate::error::{PipelineError, Result};
-use crate::ranks::{Ranks, unreadable};
+use crate::ranks::Ranks;
 use crate::rl::advantages::{ComparedGroups, Kept, reward};
 use crate::rl::credit::{ComparedTrajectories, CreditRule, RewardOfSample};
 use crate::rl::placed_credit::turns;
@@ -119,20 +119,10 @@ pub(crate) async fn estimate(
 ) -> Result<Estimated> {
     let step = batch.step;
     let asked = async {
-        if !ranks.is_first() {
-            return Ok(None);
-        }
         let estimates = plugin.estimate(Arc::new(batch), seed).await;
-        estimates.map(Some).map_err(|source| PipelineError::Advantage { step, source })
+        estimates.map(estimated).map_err(|source| PipelineError::Decision { step, source })
     };
-    let own = ranks.or_stop_together(asked.await).await?.map(estimated);
-    if !ranks.are_several() {
-        return Ok(own.unwrap_or_default());
-    }
-    let written = own.map(|own| written(&own)).unwrap_or_default();
-    let all = ranks.exchange_bytes_beside(written).await?;
-    let first = all.first().map(Vec::as_slice).unwrap_or_default();
-    read(first, scored).ok_or_else(|| unreadable(0, "advantages that are cut"))
+    ranks.decided_by_first(asked, written, |bytes| read(bytes, scored)).await
 }
 
 fn estimated(Estimates { advantages, state }: Estimates) -> Estimated {

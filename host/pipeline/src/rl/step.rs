@@ -4,9 +4,10 @@ mod describe;
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::{FailureWindow, Slices};
-use crate::rl::advantages::{AdvantageRule, DropReason};
+use crate::rl::advantages::AdvantageRule;
 use crate::rl::broken_judges::BrokenJudges;
 use crate::rl::credit::CreditRule;
+use crate::rl::drawn_rows::DrawnRows;
 use crate::rl::group_queue::GroupQueue;
 use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
@@ -19,7 +20,7 @@ use crate::rl::unlearned::StepLearning;
 use crate::rows::Numbering;
 use crate::run::Run;
 use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
-use crate::samples::DrawnGroup;
+use crate::samples::{DrawnGroup, DropReason};
 use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
 use gavel_data::seed::{Purpose, derive};
@@ -39,6 +40,7 @@ pub(crate) struct RlRun<'a> {
     pub(crate) failures: FailureWindow,
     pub(crate) broken_judges: BrokenJudges,
     pub(crate) measured_rules: MeasuredRules,
+    pub(crate) drawn_rows: DrawnRows,
     pub(crate) ledger: Ledger,
     pub(crate) learning: LearningState,
     /// The plugin that turns rewards into advantages, if no built-in algorithm does.
@@ -72,8 +74,10 @@ struct Step {
     /// The groups that it took; it has trained on the first `trained` of them.
     taken: Vec<DrawnGroup>,
     trained: usize,
-    /// Groups that were dropped, with others drawn in their place.
+    /// Groups that `filter_groups` or a sampler dropped.
     dropped: Vec<DrawnGroup>,
+    /// Groups that are whole, before it is decided whether the step trains on them.
+    ended: Vec<DrawnGroup>,
     updates: Vec<UpdateStats>,
     /// The updates of the critic.
     critic_updates: Vec<UpdateStats>,
@@ -123,7 +127,8 @@ impl RlRun<'_> {
         let start = Instant::now();
         let mut step = Step { number, learning_rate, ..Step::default() };
         if let Err(error) = self.take(&mut step).await {
-            step.taken.into_iter().chain(step.dropped).for_each(|drawn| self.groups.put_back(drawn));
+            let groups = step.taken.into_iter().chain(step.dropped).chain(step.ended);
+            groups.for_each(|drawn| self.groups.put_back(drawn));
             return Err(error);
         }
         let report = self.describe(&step, start);
@@ -141,8 +146,19 @@ impl RlRun<'_> {
     fn room(&self, step: &Step) -> usize {
         let steps_left = (self.run.learning.steps + 1).saturating_sub(step.number) as usize;
         let places = steps_left.saturating_mul(self.pace.groups_per_step);
-        let (taken, under_way) = (step.taken.len(), self.groups.len());
-        self.pace.room(taken, under_way).min(places.saturating_sub(taken + under_way))
+        let (used, under_way) = (self.used_places(step), self.groups.len());
+        self.pace.room(used, under_way).min(places.saturating_sub(used + under_way))
+    }
+
+    /// How many of the step's places are used up. A dropped group uses none if `filter_groups` has another one drawn.
+    fn used_places(&self, step: &Step) -> usize {
+        let lost = if self.table().filter_groups.is_none() { step.dropped.len() } else { 0 };
+        step.taken.len() + lost
+    }
+
+    /// How many more groups the step can take.
+    fn free_places(&self, step: &Step) -> usize {
+        self.pace.groups_per_step - self.used_places(step)
     }
 
     /// How many groups may be started in place of those that this step dropped.
@@ -164,7 +180,7 @@ impl RlRun<'_> {
         let mini_batch = self.table().mini_batch();
         loop {
             self.take_whole(step).await?;
-            let is_full = step.taken.len() == self.pace.groups_per_step;
+            let is_full = self.free_places(step) == 0;
             while is_full && !self.may_change_weights() {
                 self.wait(step, None).await?;
             }
@@ -210,11 +226,11 @@ impl RlRun<'_> {
     /// How many more whole groups the step can use. All ranks want the same.
     fn wanted(&self, step: &Step) -> usize {
         let missing = self.groups.missing();
-        let taken = step.taken.len();
+        let free = self.free_places(step);
         let useful = match self.schedule().stream {
             _ if self.schedule().is_lockstep() => missing,
-            true => self.table().mini_batch().saturating_sub(taken - step.trained),
-            false => self.pace.groups_per_step - taken,
+            true => self.table().mini_batch().saturating_sub(step.taken.len() - step.trained).min(free),
+            false => free,
         };
         useful.clamp(1, missing.max(1))
     }
@@ -223,31 +239,64 @@ impl RlRun<'_> {
     async fn take_whole(&mut self, step: &mut Step) -> Result<()> {
         self.check_endpoints(step).await?;
         let in_order = self.schedule().is_lockstep();
-        while step.taken.len() < self.pace.groups_per_step {
-            let (taken, under_way) = (step.taken.len(), self.groups.versions());
-            let may_take = |version| self.pace.may_take(step.number, taken, version, under_way);
-            let next = if in_order { self.groups.oldest_whole() } else { self.groups.first_whole(may_take) };
-            let Some(mut drawn) = next.and_then(|draw| self.groups.take(draw)) else { return Ok(()) };
-            self.failures.push(&drawn.group);
-            let drop_reason = DropReason::of(&drawn.group, self.table(), &self.credit_rule());
-            match (self.table().filter_groups, drop_reason) {
-                (Some(_), Some(drop_reason)) => {
-                    drawn.dropped = Some(drop_reason.as_str());
-                    step.dropped.push(drawn);
-                    self.failures.check(step.number)?;
-                    if !in_order {
-                        self.start(step, self.refill_room(step)).await?;
-                    }
-                }
-                _ => {
-                    drawn.dropped = drop_reason
-                        .filter(|drop_reason| *drop_reason == DropReason::TooFewScored)
-                        .map(DropReason::as_str);
-                    step.taken.push(drawn);
-                }
+        let has_sampler = self.groups.sampler().is_some();
+        while self.free_places(step) > 0 {
+            // A sampler is asked about all of them at once.
+            let most = if has_sampler { self.free_places(step) } else { 1 };
+            while step.ended.len() < most
+                && let Some(drawn) = self.take_next(step)
+            {
+                self.failures.push(&drawn.group);
+                step.ended.push(drawn);
             }
+            // In the order of draws, it depends on no time which groups it is asked about together.
+            let is_early = in_order && step.ended.len() < most && self.groups.len() > 0;
+            if step.ended.is_empty() || (has_sampler && is_early) {
+                break;
+            }
+            self.admit(step).await?;
         }
         Ok(())
+    }
+
+    /// The group that the step takes next, if it is whole.
+    fn take_next(&mut self, step: &Step) -> Option<DrawnGroup> {
+        let (taken, under_way) = (self.used_places(step) + step.ended.len(), self.groups.versions());
+        let may_take = |version| self.pace.may_take(step.number, taken, version, under_way);
+        let next = match self.schedule().is_lockstep() {
+            true => self.groups.oldest_whole(),
+            false => self.groups.first_whole(may_take),
+        };
+        self.groups.take(next?)
+    }
+
+    /// Takes or drops each group that ended, and starts other groups in place of the dropped ones.
+    async fn admit(&mut self, step: &mut Step) -> Result<()> {
+        let is_filtered = self.table().filter_groups.is_some();
+        for drawn in &mut step.ended {
+            let drop_reason = DropReason::of(&drawn.group, self.table(), &self.credit_rule());
+            let kept = |reason: &DropReason| is_filtered || *reason == DropReason::TooFewScored;
+            drawn.dropped = drop_reason.filter(kept);
+        }
+        let dropped = step.dropped.len();
+        let mut refusals = self.groups.admit(step.number, &step.ended, &self.run.config.train).await?;
+        for mut drawn in std::mem::take(&mut step.ended) {
+            let refused = refusals.remove(&drawn.draw).filter(|_| drawn.dropped.is_none());
+            if refused.is_none() && !(is_filtered && drawn.dropped.is_some()) {
+                step.taken.push(drawn);
+                continue;
+            }
+            drawn.dropped = refused.map(DropReason::Refused).or(drawn.dropped);
+            step.dropped.push(drawn);
+        }
+        if step.dropped.len() == dropped {
+            return Ok(());
+        }
+        self.failures.check(step.number)?;
+        match self.schedule().is_lockstep() {
+            true => Ok(()),
+            false => self.start(step, self.refill_room(step)).await,
+        }
     }
 
     /// Waits for the next event: of all ranks until `wanted` groups are whole, or of this one.
@@ -376,7 +425,7 @@ impl RlRun<'_> {
     async fn learn(&mut self, step: &mut Step, count: usize, mut mini_batches: Vec<Vec<Experience>>) -> Result<()> {
         let (table, temperature) = (&self.run.config.train, f64::from(self.run.config.rollout.temperature));
         let loss = self.learning.loss(table.loss());
-        let ends_step = step.trained + count == self.pace.groups_per_step;
+        let ends_step = self.free_places(step) == 0 && step.trained + count == step.taken.len();
         if loss.needs_proximal() {
             let start = Instant::now();
             let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, ends_step);

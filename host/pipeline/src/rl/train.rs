@@ -5,15 +5,18 @@ use crate::memory::predict_train;
 use crate::metrics::{FailureWindow, Slices};
 use crate::ranks::Ranks;
 use crate::rl::broken_judges::BrokenJudges;
+use crate::rl::drawn_rows::DrawnRows;
 use crate::rl::group_queue::{GroupQueue, GroupShare};
 use crate::rl::learning_state::LearningState;
 use crate::rl::ledger::{Cause, Ledger};
 use crate::rl::measured_rules::MeasuredRules;
 use crate::rl::pace::Pace;
+use crate::rl::sampler::Sampler;
 use crate::rl::step::{RlRun, StepGroups, StepReport};
+use crate::rl::task_source::TaskSource;
 use crate::rl::teacher::Teacher;
 use crate::rl::unlearned::{StepLearning, UnlearnedSteps};
-use crate::rows::{Numbering, Prompts, TaskStream};
+use crate::rows::{Numbering, Prompts, TaskStream, shares};
 use crate::run::{Control, Run, RunShape, Setup, Start, Summary, components, find_run, over_budget, try_rewards};
 use gavel_config::{Config, RlTable};
 use gavel_runs::Metrics;
@@ -66,13 +69,19 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         needs_reference: table.needs_reference(),
         cache,
     };
-    let advantage = setup.advantage.clone();
+    let (advantage, sampler) = (setup.advantage.clone(), setup.sampler.clone());
     let mut run = Run::open(config, setup, shape, found, ranks)?;
-    let Prompts { rows, shares, sources, .. } = prompts;
+    let Prompts { rows, datasets, sources, .. } = prompts;
     let slices = Slices::new(&sources, &config.agent);
-    let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
+    let tasks = match sampler {
+        None => TaskSource::Epochs(TaskStream::new(config.seed, config.data.shuffle, &shares(&datasets))),
+        Some(plugin) => {
+            let kept = run.recorder.state().sampler.clone();
+            TaskSource::Sampler(Sampler::new(plugin, ranks.clone(), config.seed, datasets, kept))
+        }
+    };
     let rollout = run.rollout.clone();
-    let mut groups = GroupQueue::new(rollout, rows, stream, numbering, &config.schedule, share, control.clone());
+    let mut groups = GroupQueue::new(rollout, rows, tasks, numbering, &config.schedule, share, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
         groups.meanwhile(run.begin()).await?;
@@ -94,6 +103,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
             failures,
             broken_judges,
             measured_rules,
+            drawn_rows: DrawnRows::default(),
             ledger,
             learning,
             advantage,
@@ -116,7 +126,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
 fn report(step: u64, steps: u64, metrics: &Metrics, learning: &StepLearning) {
     let number = |name: &str| metrics.get(name).unwrap_or(f64::NAN);
     let (length, seconds) = (number("response_length/mean"), number("time/step"));
-    if let StepLearning::NoUpdate(why) = learning {
+    if let StepLearning::NoUpdate(why) | StepLearning::AllRefused(why) = learning {
         tracing::warn!("step {step}/{steps}: {why}; nothing was learned; length {length:.1}, {seconds:.2} s");
         return;
     }
@@ -222,6 +232,8 @@ impl RlRun<'_> {
 
 #[cfg(test)]
 mod plugin_tests;
+#[cfg(test)]
+mod sampler_tests;
 #[cfg(test)]
 mod stopped_tests;
 #[cfg(test)]

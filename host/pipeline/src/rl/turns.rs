@@ -74,7 +74,8 @@ pub(crate) fn check_turns(step: u64, group: &Group) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rl::advantages::{DropReason, advantages_of};
+    use crate::rl::advantages::advantages_of;
+    use crate::samples::DropReason;
     use crate::testing::{group, rl_table};
     use gavel_config::{AgentTable, AgentTables, RewardTo};
     use gavel_data::{Credit, Evaluation, Opening, Outcome, OutcomeKind, Score, Tokens, Trajectory};
@@ -236,10 +237,10 @@ mod tests {
         }
         // Equal rewards after fewer turns are worth more, if they are discounted.
         let group = samples([(1.0, quick), (1.0, slow)], false);
-        assert_eq!(BY.map(|table| of(&group, table)), [equal, None, None]);
-        assert_eq!([of(&group, undiscounted), of(&group, "")], [equal, equal]);
+        assert_eq!(BY.map(|table| of(&group, table)), [equal.clone(), None, None]);
+        assert_eq!([of(&group, undiscounted), of(&group, "")], [equal.clone(), equal]);
         let group = samples([(1.0, FOUND), (1.0, slow)], false);
-        assert_eq!(BY.map(|table| of(&group, table)), [None; 3]);
+        assert_eq!(BY.map(|table| of(&group, table)), [const { None }; 3]);
     }
 
     #[test]

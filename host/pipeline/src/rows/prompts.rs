@@ -3,8 +3,7 @@
 use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
-use crate::rows::drawable::usable;
-use crate::rows::mixture::Share;
+use crate::rows::drawable::{UsableDataset, usable};
 use crate::rows::stored_rows::{MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes, put_ids, take_bytes, take_ids};
 use gavel_agent::PromptOptions;
 use gavel_config::{DataTable, Overlong};
@@ -114,8 +113,8 @@ impl StoredRow for Prompt {
 /// The prompts of a run, and what is known of all of them.
 pub(crate) struct Prompts {
     pub(crate) rows: StoredRows<Prompt>,
-    /// The parts of them with their weights, as in [`Drawable`](super::Drawable).
-    pub(crate) shares: Vec<Share>,
+    /// Their datasets, one after another.
+    pub(crate) datasets: Vec<UsableDataset>,
     /// The data sources of the prompts.
     pub(crate) sources: RowSources,
     /// Tokens of the shortest prompt, and of the longest one.
@@ -148,7 +147,7 @@ fn prompts_within<'d>(
     let (mut sources, mut first_tasks, mut agents) = (RowSources::default(), Vec::new(), BTreeSet::new());
     let (mut shortest, mut longest) = (usize::MAX, 0);
     let read = |row: Row, path: &Path| prompt(row, path, split, text, limit, episode_kinds);
-    let shares = usable(datasets, read, |prompt: Prompt| {
+    let datasets = usable(datasets, read, |prompt: Prompt| {
         let length = prompt.ids.len();
         (shortest, longest) = (length.min(shortest), length.max(longest));
         sources.push(prompt.task.data_source.as_deref());
@@ -157,7 +156,7 @@ fn prompts_within<'d>(
         }
         rows.push(prompt)
     })?;
-    Ok(Prompts { rows: rows.finish(), shares, sources, lengths: (shortest, longest), first_tasks })
+    Ok(Prompts { rows: rows.finish(), datasets, sources, lengths: (shortest, longest), first_tasks })
 }
 
 /// The prompt of a row; nothing if the row is left out.

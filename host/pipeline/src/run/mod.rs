@@ -20,6 +20,7 @@ mod summary;
 pub(crate) mod token_measures;
 mod trained;
 mod try_advantage;
+mod try_sampler;
 mod updater;
 pub(crate) mod validation;
 

@@ -1,5 +1,5 @@
-//! Tries what a run depends on before its first step: the folder of its runs, each reward on a few rows, and the plugin
-//! that turns rewards into advantages.
+//! Tries what a run depends on before its first step: the folder of its runs, each reward on a few rows, and the plugins
+//! that turn rewards into advantages and draw tasks.
 
 use crate::error::{PipelineError, Result};
 use crate::metrics::diagnosis;
@@ -7,6 +7,7 @@ use crate::rows::{Prompt, Prompts};
 use crate::run::check::Check;
 use crate::run::setup::Setup;
 use crate::run::try_advantage::try_advantage;
+use crate::run::try_sampler::try_sampler;
 use gavel_config::{Config, TrainTable};
 use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, RowSources, Shown, ShownLines, Task};
 use gavel_runs::RunFolder;
@@ -30,7 +31,8 @@ pub(crate) struct Probed {
 pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: Option<&Prompts>) -> Result<Probed> {
     RunFolder::check(&config.log.folder())?;
     let mut probed = probe_on(config, &setup.scorer, train, &tasks(&setup.validation))?;
-    if let Some((check, warning)) = try_advantage(config, setup) {
+    let tried_sampler = train.and_then(|train| try_sampler(config, setup, train));
+    for (check, warning) in try_advantage(config, setup).into_iter().chain(tried_sampler) {
         probed.checks.push(check);
         probed.warnings.extend(warning);
     }

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ranks::Ranks;
 use crate::rows::Numbering;
 use crate::run::summary::Summary;
-use crate::samples::DrawnGroup;
+use crate::samples::{DrawnGroup, DropReason};
 use gavel_config::CheckpointTable;
 use gavel_data::{Group, Member};
 use gavel_plugin::{CallLog, TakenCalls, Tape};
@@ -18,6 +18,11 @@ use std::time::SystemTime;
 
 /// The most answers of a validation that are kept.
 const VALIDATION_ANSWERS: usize = 256;
+
+/// The most ends of groups that are counted each under its own name.
+const MOST_FATES: usize = 40;
+/// The reason under which groups are counted that a sampler refused for further reasons.
+const OTHER_REASONS: &str = "other";
 
 /// Writes the metrics, samples and checkpoints of a run.
 pub(crate) struct Recorder {
@@ -140,9 +145,18 @@ impl Recorder {
         Ok(self.folder.keep_validation(step, samples, prompt_text(text))?)
     }
 
-    /// Counts a group that was trained on, or the reason why it was not.
-    pub(crate) fn count_group(&mut self, fate: &str) {
-        *self.state.groups.entry(fate.to_owned()).or_default() += 1;
+    /// Counts a group that was trained on, or `dropped` for a reason. Returns the reason under which it is counted:
+    /// a sampler may make up any number of reasons, and beyond the first ones, the others are one together.
+    pub(crate) fn count_group(&mut self, dropped: Option<&DropReason>) -> Option<DropReason> {
+        let groups = &mut self.state.groups;
+        let has_room = |name: &str| groups.contains_key(name) || groups.len() < MOST_FATES;
+        let counted = dropped.map(|reason| match reason {
+            DropReason::Refused(_) if !has_room(&reason.name()) => DropReason::Refused(OTHER_REASONS.to_owned()),
+            _ => reason.clone(),
+        });
+        let name = counted.as_ref().map_or("trained".into(), DropReason::name);
+        *groups.entry(name.into_owned()).or_default() += 1;
+        counted
     }
 
     /// Adds seconds in which the device had nothing to do, by what it waited for.
@@ -168,6 +182,11 @@ impl Recorder {
     pub(crate) fn note_learning(&mut self, learning: BTreeMap<String, f64>, advantage: &[u8]) {
         self.state.learning = learning;
         self.state.advantage = advantage.to_vec();
+    }
+
+    /// Notes what the plugin that draws tasks keeps for the next step.
+    pub(crate) fn note_sampler(&mut self, state: &[u8]) {
+        self.state.sampler = state.to_vec();
     }
 
     /// Counts the outcomes of a step, by plugin and kind.

@@ -29,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) episode_kinds: EpisodeKinds,
     /// The plugin that turns rewards into advantages, if no built-in algorithm does.
     pub(crate) advantage: Option<Arc<Plugin>>,
+    /// The plugin that draws tasks, if epochs do not.
+    pub(crate) sampler: Option<Arc<Plugin>>,
     /// The GPU that a dry run plans for.
     pub(crate) planned: Option<PlannedGpu>,
 }
@@ -42,9 +44,10 @@ impl Setup {
         let (scorer, reward_models) = scorer(config, kept, ranks)?;
         let episode_kinds = EpisodeKinds::load(config, kept, scorer.sandbox())?;
         let advantage = advantage(config, kept, scorer.sandbox())?;
+        let sampler = sampler(config, kept, scorer.sandbox())?;
         let (validation, planned) = (Vec::new(), None);
         let mut setup =
-            Self { text, sizes, limit, validation, scorer, reward_models, episode_kinds, advantage, planned };
+            Self { text, sizes, limit, validation, scorer, reward_models, episode_kinds, advantage, sampler, planned };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             setup.validation = setup.prompts(config, datasets, "validation")?.rows.into_vec()?;
         }
@@ -66,10 +69,15 @@ impl Setup {
 
     /// The components that take part in the run beside its rewards, for the record.
     pub(crate) fn actors<T: TrainTable>(&self, config: &Config<T>) -> Vec<ActorRecord> {
-        let advantage = self.advantage.iter().zip(config.advantage());
-        let advantage =
-            advantage.map(|(plugin, spec)| ActorRecord::new(ActorRole::Advantage, spec, plugin.hash(), plugin.info()));
-        self.episode_kinds.actors(config).into_iter().chain(advantage).collect()
+        let deciders = [
+            (ActorRole::Advantage, &self.advantage, config.advantage()),
+            (ActorRole::Sampler, &self.sampler, config.sampler()),
+        ];
+        let deciders = deciders.into_iter().filter_map(|(role, plugin, spec)| {
+            let plugin = plugin.as_ref()?;
+            Some(ActorRecord::new(role, spec?, plugin.hash(), plugin.info()))
+        });
+        self.episode_kinds.actors(config).into_iter().chain(deciders).collect()
     }
 
     /// The prompts of datasets; each has a reward that scores it.
@@ -101,7 +109,8 @@ impl Setup {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
         let found = self.prompts(config, &config.data.train, "train")?;
-        if found.rows.len() < config.train.prompts_per_step {
+        // A sampler may draw a row several times in a step.
+        if config.data.sampler.is_none() && found.rows.len() < config.train.prompts_per_step {
             return Err(PipelineError::Stopped(format!(
                 "dataset {} has {} usable rows, fewer than train.prompts_per_step = {}",
                 config.data.train,
@@ -143,6 +152,14 @@ fn advantage<T: TrainTable>(
     let Some(spec) = config.advantage() else { return Ok(None) };
     let spec = kept.actor(ActorRole::Advantage, spec);
     let plugin = sandbox.handle().block_on(Plugin::load_advantage(sandbox, spec))?;
+    Ok(Some(Arc::new(plugin)))
+}
+
+/// The plugin that draws tasks, in the same sandbox.
+fn sampler<T: TrainTable>(config: &Config<T>, kept: &KeptComponents, sandbox: &Sandbox) -> Result<Option<Arc<Plugin>>> {
+    let Some(spec) = config.sampler().filter(|_| T::DRAWS) else { return Ok(None) };
+    let spec = kept.actor(ActorRole::Sampler, spec);
+    let plugin = sandbox.handle().block_on(Plugin::load_sampler(sandbox, spec))?;
     Ok(Some(Arc::new(plugin)))
 }
 

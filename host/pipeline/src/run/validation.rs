@@ -64,7 +64,7 @@ pub(crate) async fn validate_at<T: TrainTable>(
 async fn exchange(ranks: &Ranks, prompts: &[Prompt], own: impl Iterator<Item = (usize, Group)>) -> Result<Vec<Group>> {
     let stored = |(row, group): (usize, Group)| {
         let samples = group.members.iter().map(to_queued).collect();
-        QueuedGroup { draw: row as u64, version: 0, samples }
+        QueuedGroup { draw: row as u64, row: None, version: 0, samples }
     };
     let own = to_bytes(&own.map(stored).collect::<Vec<_>>());
     let mut groups: Vec<Group> =

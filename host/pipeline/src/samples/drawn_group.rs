@@ -1,5 +1,6 @@
 //! A group that is drawn and scored.
 
+use super::drop_reason::DropReason;
 use crate::rows::Prompt;
 use gavel_data::{Group, Member};
 
@@ -7,6 +8,8 @@ use gavel_data::{Group, Member};
 pub(crate) struct DrawnGroup {
     /// The number of its draw in the run.
     pub(crate) draw: u64,
+    /// The number of its row among the rows of all datasets.
+    pub(crate) row: usize,
     /// What was asked.
     pub(crate) prompt: Prompt,
     /// The version of the policy under which it was started.
@@ -17,7 +20,14 @@ pub(crate) struct DrawnGroup {
     /// How often each sample was drawn again, the greedy one included.
     pub(crate) retries: Vec<u32>,
     /// Why no step trains on it.
-    pub(crate) dropped: Option<&'static str>,
+    pub(crate) dropped: Option<DropReason>,
     /// Whether this rank drew it.
     pub(crate) is_here: bool,
+}
+
+impl DrawnGroup {
+    /// Whether a sampler refused it.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.dropped, Some(DropReason::Refused(_)))
+    }
 }

@@ -1,5 +1,5 @@
-//! Records of the components that take part in a run beside its rewards: agents, tools, and the plugin that turns
-//! rewards into advantages.
+//! Records of the components that take part in a run beside its rewards: agents, tools, and the plugins that turn
+//! rewards into advantages and draw tasks.
 
 use super::record::{another_component, component_hash, other_settings};
 use gavel_plugin::{Grants, Info, Limits, PluginSpec};
@@ -40,6 +40,8 @@ pub enum ActorRole {
     Tool,
     /// It turns rewards into advantages.
     Advantage,
+    /// It draws tasks.
+    Sampler,
 }
 
 impl ActorRecord {
@@ -62,6 +64,7 @@ impl fmt::Display for ActorRecord {
             ActorRole::Agent => write!(f, "the agent `{}`", self.name),
             ActorRole::Tool => write!(f, "the tool `{}`", self.name),
             ActorRole::Advantage => write!(f, "the advantage plugin `{}`", self.name),
+            ActorRole::Sampler => write!(f, "the sampler `{}`", self.name),
         }
     }
 }

@@ -29,7 +29,8 @@ pub struct PluginSet {
     pub programs: Vec<ProgramRecord>,
     /// The plugins, in the order of the configuration.
     pub plugins: Vec<PluginRecord>,
-    /// The components beside the rewards: agents, tools, and the plugin that turns rewards into advantages.
+    /// The components beside the rewards: agents, tools, and the plugins that turn rewards into advantages and draw
+    /// tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<ActorRecord>,
 }

@@ -40,8 +40,8 @@ impl GroupQueue {
     }
 
     /// A group that another rank draws, or that no rank has taken yet.
-    pub(super) fn group_elsewhere(&mut self, draw: u64, version: u64) -> Result<StartedGroup> {
-        Ok(StartedGroup { is_here: false, samples: Vec::new(), ..self.new_group(draw, version)? })
+    pub(super) fn group_elsewhere(&self, draw: u64, row: usize, version: u64) -> Result<StartedGroup> {
+        Ok(StartedGroup { is_here: false, samples: Vec::new(), ..self.new_group(draw, row, version)? })
     }
 
     /// Takes groups that no rank draws yet, as long as this rank has room.
@@ -60,8 +60,8 @@ impl GroupQueue {
                 self.share.ticket = Some(draw);
                 break;
             }
-            let Some(version) = self.groups.get(draw).map(|group| group.version) else { continue };
-            let group = self.new_group(draw, version)?;
+            let Some((row, version)) = self.groups.get(draw).map(|group| (group.row, group.version)) else { continue };
+            let group = self.new_group(draw, row, version)?;
             self.groups.insert(draw, group);
             samples.extend((0..self.numbering.samples()).map(|index| SampleKey { draw, index }));
             drawn += 1;

@@ -103,6 +103,7 @@ mod tests {
     fn group(version: u64) -> StartedGroup {
         StartedGroup {
             prompt: prompt(),
+            row: 0,
             is_here: true,
             version,
             judged_together: PendingGroup::new(0),

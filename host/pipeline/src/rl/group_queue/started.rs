@@ -10,6 +10,8 @@ use std::time::Instant;
 /// A group under way.
 pub(super) struct StartedGroup {
     pub(super) prompt: Prompt,
+    /// The number of its row among the rows of all datasets.
+    pub(super) row: usize,
     /// Whether this rank draws and scores it. If not, it has samples once it is whole.
     pub(super) is_here: bool,
     pub(super) version: u64,

@@ -48,7 +48,8 @@ impl GroupQueue {
         };
         let group: &StartedGroup = self.groups.get(draw)?;
         let samples = (0..).zip(&group.samples).filter_map(sample).collect();
-        Some(QueuedGroup { draw, version: group.version, samples })
+        let row = self.sampler().map(|_| group.row as u64);
+        Some(QueuedGroup { draw, row, version: group.version, samples })
     }
 
     /// Restores the groups of a checkpoint, after `started` groups were started. A group that was not whole is scored
@@ -57,13 +58,14 @@ impl GroupQueue {
         self.next = started;
         self.share.begin(started);
         let mut undrawn = Vec::new();
-        for QueuedGroup { draw, version, samples } in groups {
-            let mut group = self.new_group(draw, version)?;
+        for QueuedGroup { draw, row, version, samples } in groups {
+            let row = self.kept_row(draw, row)?;
+            let mut group = self.new_group(draw, row, version)?;
             let size = group.samples.len();
             let is_scored =
                 !score_again && samples.len() == size && samples.iter().all(|sample| sample.outcome.is_some());
             if !is_scored && !self.share.is_dealt(draw) {
-                let group = self.group_elsewhere(draw, version)?;
+                let group = self.group_elsewhere(draw, row, version)?;
                 self.groups.insert(draw, group);
                 continue;
             }

@@ -4,14 +4,14 @@ use super::{RlRun, Step, StepReport};
 use crate::error::Result;
 use crate::metrics::{TakenGroup, describe_episodes, describe_step, outcomes};
 use crate::ranks::Ranks;
-use crate::rl::advantages::DropReason;
-use crate::rl::unlearned::{StepLearning, why_no_advantage, why_unlearned};
+use crate::rl::unlearned::{ConsideredGroups, StepLearning, why_no_advantage, why_unlearned};
 use crate::run::{RankWork, Run};
-use crate::samples::DrawnGroup;
+use crate::samples::{DrawnGroup, DropReason};
 use gavel_data::Group;
 use gavel_runs::Metrics;
 use gavel_runs::metrics::mean;
 use gavel_train::{Staleness, UpdateStats};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 impl RlRun<'_> {
@@ -49,13 +49,13 @@ impl RlRun<'_> {
         let dead = is_dead.iter().filter(|is_dead| **is_dead).count();
         metrics.set("frac_reward_zero_std", dead as f64 / groups.len().max(1) as f64);
         let considered = || taken.iter().chain(dropped);
-        let all: Vec<&Group> = considered().map(|drawn| &drawn.group).collect();
+        let by_refusal = ConsideredGroups::of(considered());
         let learning = match (updates.is_empty() && critic_updates.is_empty(), has_advantage) {
-            (true, _) => StepLearning::NoUpdate(why_unlearned(&all, config, &self.credit_rule())),
+            (true, _) => why_unlearned(&by_refusal, config, &self.credit_rule()),
             (false, false) if lost_advantage => StepLearning::NoAdvantage(
                 "the tokens with an advantage are older than train.off_policy.max_token_staleness allows".to_owned(),
             ),
-            (false, false) => StepLearning::NoAdvantage(why_no_advantage(&all, config)),
+            (false, false) => StepLearning::NoAdvantage(why_no_advantage(&by_refusal, config)),
             (false, true) => StepLearning::Learned,
         };
         metrics.count("groups/dropped", considered().filter(|drawn| drawn.dropped.is_some()).count() as u64);
@@ -102,10 +102,28 @@ impl RlRun<'_> {
         warnings.iter().chain(&falling).for_each(|warning| tracing::warn!("{warning}"));
         let recorder = &mut self.run.recorder;
         recorder.count_outcomes(outcomes(considered().map(|drawn| &drawn.group)));
+        let mut reasons = BTreeMap::<String, u64>::new();
         for drawn in considered() {
-            recorder.count_group(drawn.dropped.unwrap_or("trained"));
+            if let Some(DropReason::Refused(reason)) = recorder.count_group(drawn.dropped.as_ref()) {
+                *reasons.entry(reason).or_default() += 1;
+            }
         }
         recorder.note_draws(self.groups.started());
+        if let Some(sampler) = self.groups.sampler() {
+            recorder.note_sampler(sampler.state());
+            let rows: Vec<usize> = considered().map(|drawn| drawn.row).collect();
+            let found = self.drawn_rows.add(&rows, sampler.name(), sampler.rows());
+            metrics.count("sampler/distinct_rows", found.distinct as u64);
+            metrics.set("sampler/most_drawn", found.most_drawn);
+            found.warning.iter().for_each(|warning| tracing::warn!("{warning}"));
+            metrics.count("groups/refused", by_refusal.refused.len() as u64);
+            for (reason, count) in reasons {
+                metrics.count(format!("groups/refused/{reason}"), count);
+            }
+        }
+        if let Some(seconds) = self.groups.take_sampler_seconds() {
+            metrics.set("time/sampler", seconds);
+        }
         if config.log.trajectories {
             let all: Vec<&DrawnGroup> = considered().collect();
             recorder.keep_samples(number, &all, &self.numbering, self.run.rollout.engine.text())?;

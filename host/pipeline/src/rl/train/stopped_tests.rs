@@ -1,5 +1,6 @@
 //! A run that stops by a failure leaves a checkpoint of its last whole step, from which it continues with equal results.
 
+use super::sampler_tests::{IMITATING, sampler, tasks};
 use super::tests::config;
 use super::*;
 use gavel_rollout::CacheDuring;
@@ -125,6 +126,31 @@ fn a_run_whose_judge_is_gone_continues_with_equal_results() {
     let resumed = run(&stopped, RESUME).unwrap();
     assert_eq!(resumed.step, 3);
     assert!(weights(&resumed) == weights(&whole));
+}
+
+#[test]
+fn a_run_that_stops_after_refusals_of_a_step_draws_what_it_would_have_drawn() {
+    let (folder, judge) = (tempfile::tempdir().unwrap(), Judge::start(None));
+    // Two groups of each step are refused. In the first step, others are drawn in their place, or were started ahead.
+    for (name, schedule) in [("on-policy", ""), ("ahead", "max_staleness = 1\n")] {
+        let added =
+            format!("{IMITATING}\nmax_pause = '1ns'\n[schedule]\n{schedule}retries = 1\n{}", sampler("refuses"));
+        let config = |name: &str| judge.config(folder.path(), name, &added);
+        judge.left.store(u64::MAX, Ordering::SeqCst);
+        let whole = run(&config(&format!("{name}-whole")), Start::New).unwrap();
+        let stopped = config(name);
+        // All groups of the second step, without those in the place of the refused ones.
+        judge.left.store(TRIED + 10, Ordering::SeqCst);
+        let error = run(&stopped, Start::New).unwrap_err().to_string();
+        assert!(error.starts_with("step 2: the server http://") && error.contains("(train.max_pause): "), "{error}");
+        assert_eq!(judge.left.load(Ordering::SeqCst), 0);
+        assert_eq!(checkpoints(folder.path(), name), ["step-000001"]);
+        judge.left.store(u64::MAX, Ordering::SeqCst);
+        let resumed = run(&stopped, RESUME).unwrap();
+        assert_eq!((resumed.groups["refused: third"], &resumed.groups), (4, &whole.groups));
+        assert_eq!(tasks(&resumed), tasks(&whole), "{name}");
+        assert!(weights(&resumed) == weights(&whole), "{name}");
+    }
 }
 
 #[test]

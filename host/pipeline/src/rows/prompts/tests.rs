@@ -3,6 +3,8 @@
 use super::*;
 use crate::rows::TaskStream;
 use crate::rows::dataset::dataset_rows;
+use crate::rows::mixture::Share;
+use crate::rows::shares as shares_of;
 use gavel_config::Config;
 use gavel_data::dataset::write_rows;
 use gavel_data::seed::uniform;
@@ -109,7 +111,8 @@ fn the_draws_are_those_of_rows_in_memory() {
         for most_in_memory in [0, 500, usize::MAX] {
             let rows = dataset_rows(&config, &config.data.train, &sandbox);
             let found = prompts_within(most_in_memory, rows, "train", &text, limit, &episode_kinds).unwrap();
-            assert_eq!((found.rows.len(), &found.shares), (expected.len(), &shares));
+            let found_shares = shares_of(&found.datasets);
+            assert_eq!((found.rows.len(), &found_shares), (expected.len(), &shares));
             let lengths = || expected.iter().map(|prompt| prompt.ids.len());
             assert_eq!(found.lengths, (lengths().min().unwrap(), lengths().max().unwrap()));
             let sources = expected.iter().map(|prompt| prompt.task.data_source.as_deref());
@@ -117,7 +120,7 @@ fn the_draws_are_those_of_rows_in_memory() {
             assert_eq!(found.first_tasks, [expected[0].task.clone()]);
             for shuffle in [true, false] {
                 let stream = || TaskStream::new(seed, shuffle, &shares);
-                let (mut drawn, mut whole) = (TaskStream::new(seed, shuffle, &found.shares), stream());
+                let (mut drawn, mut whole) = (TaskStream::new(seed, shuffle, &found_shares), stream());
                 let mut check = |ordinal| {
                     let (prompt, same) = (found.rows.get(drawn.row(ordinal)).unwrap(), &expected[whole.row(ordinal)]);
                     assert_eq!((&prompt.task, &prompt.ids), (&same.task, &same.ids), "draw {ordinal} of seed {seed}");
