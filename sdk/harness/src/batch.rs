@@ -174,7 +174,8 @@ fn trajectory(index: u32, written: WrittenTrajectory) -> Result<Trajectory, Stri
     })
 }
 
-fn read<T: DeserializeOwned>(written: Value, must: &str) -> Result<T, String> {
+/// Reads an object; the error goes on after the name of what it is.
+pub(crate) fn read<T: DeserializeOwned>(written: Value, must: &str) -> Result<T, String> {
     match written {
         Value::Object(fields) => from_fields(fields).map_err(|error| format!(": {error}")),
         other => Err(format!(" must be {must}, not {other}")),

@@ -48,6 +48,14 @@ pub enum HarnessError {
         "plugin `{0}` turns rewards into advantages, and the file has no groups\nhint: give it golden cases with `groups`, such as {{\"groups\": [[1, 0, 0.5]]}}"
     )]
     NoGroups(String),
+    /// A component that should draw tasks but does not.
+    #[error("plugin `{0}` does not draw tasks: it does not export `sampler`")]
+    NotASampler(String),
+    /// A sampler with rows for a plugin that scores.
+    #[error(
+        "plugin `{0}` draws tasks, and the file has no requests\nhint: give it golden cases with `datasets`, such as {{\"datasets\": [100], \"wanted\": 2}}"
+    )]
+    NoRequests(String),
     /// The sandbox was shut down while a session waited for memory.
     #[error("the sandbox was shut down")]
     ShutDown,

@@ -2,9 +2,11 @@
 
 use crate::batch::{state_bytes, written_advantage, written_state};
 use crate::report::said;
+use crate::request::{written_draws, written_refusals};
 use gavel_data::{Budget, Columns, Evaluation, Json, Outcome, OutcomeKind, Shown};
-use gavel_plugin::RowCall;
 use gavel_plugin::advantage::{EstimateCall, Estimates};
+use gavel_plugin::sampler::{Answer, SampleCall};
+use gavel_plugin::{Decision, RowCall};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +39,11 @@ pub struct Expectation {
     pub row: Option<Map<String, Value>>,
     /// The advantages of an advantage plugin: for each group, one for each sample.
     pub advantages: Option<Vec<Vec<Value>>>,
-    /// The state that it returns beside them: its text, or a list of bytes.
+    /// The tasks that a sampler draws: rows, or lists of a dataset and a row.
+    pub draws: Option<Vec<Value>>,
+    /// The reasons for which it refuses groups, by the numbers of their draws.
+    pub refusals: Option<Map<String, Value>>,
+    /// The state that a plugin returns beside these: its text, or a list of bytes.
     pub state: Option<Value>,
     /// A part of the message with which the plugin refuses its parameters.
     pub refused: Option<String>,
@@ -57,6 +63,11 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
+    /// Two values that differ and are no numbers.
+    fn new(what: String, expected: String, came: String) -> Self {
+        Self { what, expected, came, difference: None }
+    }
+
     /// A call without an expectation.
     pub(crate) fn unstated(came: String) -> Self {
         Self { what: "outcome".to_owned(), expected: "not stated".to_owned(), came, difference: None }
@@ -80,8 +91,8 @@ pub(crate) fn no_row(call: &RowCall, outcome: &Outcome) -> Evaluation {
     Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }
 }
 
-/// A call that gave no advantages, in the form of other failed calls.
-pub(crate) fn no_estimates(call: &EstimateCall, outcome: &Outcome) -> Evaluation {
+/// A call that gave no decision, in the form of other failed calls.
+pub(crate) fn no_decision<T>(call: &Decision<T>, outcome: &Outcome) -> Evaluation {
     let diagnosis = call.diagnosis.clone();
     Evaluation { usage: call.usage, diagnosis, ..Evaluation::without_call(outcome.clone()) }
 }
@@ -96,6 +107,14 @@ pub(crate) fn differs_from(what: &str, expected: &Value, came: Option<&str>) -> 
         came: shown(came.unwrap_or("null")),
         difference: None,
     })
+}
+
+/// A task as [`written_draws`] writes it: the row alone if it is of the first dataset.
+fn as_task(written: &Value) -> Value {
+    match written.as_array().map(Vec::as_slice) {
+        Some([dataset, row]) if dataset.as_u64() == Some(0) => row.clone(),
+        _ => written.clone(),
+    }
 }
 
 /// Whether two values are equal, with numbers within the tolerance: some languages have one type for all numbers.
@@ -163,18 +182,55 @@ impl Expectation {
 
     /// All differences of the advantages of groups from the expectation.
     pub fn check_estimates(&self, call: &EstimateCall) -> Vec<Mismatch> {
-        let wrong = |what: String, expected: String, came: String| Mismatch { what, expected, came, difference: None };
-        match (&call.estimates, &self.advantages) {
-            (Ok(estimates), Some(expected)) => self.check_advantages(expected, estimates),
-            (Ok(_), None) => {
-                let expected = self.kind().map_or("no advantages", OutcomeKind::as_str);
-                vec![wrong("outcome".into(), expected.to_owned(), "advantages".to_owned())]
+        self.check_decision(call, "advantages", self.advantages.is_some(), |estimates| match &self.advantages {
+            Some(expected) => self.check_advantages(expected, estimates),
+            None => Vec::new(),
+        })
+    }
+
+    /// All differences of the draws of a sampler from the expectation.
+    pub fn check_answer(&self, call: &SampleCall) -> Vec<Mismatch> {
+        let is_stated = self.draws.is_some() || self.refusals.is_some();
+        self.check_decision(call, "draws", is_stated, |answer| self.check_draws(answer))
+    }
+
+    /// The differences of a decision; `what` it is, which the expectation may state.
+    fn check_decision<T>(
+        &self,
+        call: &Decision<T>,
+        what: &str,
+        is_stated: bool,
+        check: impl FnOnce(&T) -> Vec<Mismatch>,
+    ) -> Vec<Mismatch> {
+        let wrong = |expected: &str, came: String| Mismatch::new("outcome".to_owned(), expected.to_owned(), came);
+        match &call.answer {
+            Ok(answer) if is_stated => check(answer),
+            Ok(_) => {
+                let none = format!("no {what}");
+                vec![wrong(self.kind().map_or(none.as_str(), |kind| kind.as_str()), what.to_owned())]
             }
-            (Err(outcome), Some(_)) => {
-                vec![wrong("outcome".into(), "advantages".into(), said(&no_estimates(call, outcome)))]
-            }
-            (Err(outcome), None) => self.check(&no_estimates(call, outcome)),
+            Err(outcome) if is_stated => vec![wrong(what, said(&no_decision(call, outcome)))],
+            Err(outcome) => self.check(&no_decision(call, outcome)),
         }
+    }
+
+    fn check_draws(&self, answer: &Answer) -> Vec<Mismatch> {
+        let (draws, refusals) = (written_draws(answer), Value::from(written_refusals(answer)));
+        let stated = |list: &Vec<Value>| -> Value { list.iter().map(as_task).collect() };
+        let expected = [
+            ("draws", self.draws.as_ref().map(stated), draws),
+            ("refusals", self.refusals.clone().map(Value::from), refusals),
+        ];
+        let differs = |(what, expected, came): (&str, Option<Value>, Value)| {
+            let expected = expected.filter(|expected| *expected != came)?;
+            Some(Mismatch::new(what.to_owned(), expected.to_string(), came.to_string()))
+        };
+        expected.into_iter().filter_map(differs).chain(self.check_state(&answer.state)).collect()
+    }
+
+    fn check_state(&self, came: &[u8]) -> Option<Mismatch> {
+        let state = self.state.as_ref().filter(|state| state_bytes(state).as_deref() != Some(came))?;
+        Some(Mismatch::new("state".to_owned(), state.to_string(), written_state(came).to_string()))
     }
 
     fn check_advantages(&self, expected: &[Vec<Value>], came: &Estimates) -> Vec<Mismatch> {
@@ -197,9 +253,7 @@ impl Expectation {
                 }
             }
         }
-        if let Some(state) = self.state.as_ref().filter(|state| state_bytes(state).as_deref() != Some(&came.state)) {
-            mismatches.push(wrong("state".to_owned(), state, written_state(&came.state)));
-        }
+        mismatches.extend(self.check_state(&came.state));
         mismatches
     }
 

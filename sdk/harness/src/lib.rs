@@ -38,6 +38,7 @@ mod plugin;
 mod plugins;
 mod property;
 mod report;
+mod request;
 mod rows;
 mod sample;
 mod script;

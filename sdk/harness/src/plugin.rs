@@ -155,6 +155,11 @@ impl LoadedPlugin {
         self.plugin.is_advantage()
     }
 
+    /// Whether it draws tasks.
+    pub(crate) fn is_sampler(&self) -> bool {
+        self.plugin.is_sampler()
+    }
+
     /// The component as an agent, if it is one.
     pub fn agent(&self) -> Option<&Agent> {
         self.agent.as_ref()

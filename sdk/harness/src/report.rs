@@ -1,10 +1,13 @@
 //! A call for people: everything that is known of it, one item a line.
 
 use crate::batch::{written_advantage, written_state};
-use crate::expectation::{no_estimates, no_row};
+use crate::expectation::{no_decision, no_row};
+use crate::request::{written_draws, written_refusals};
 use gavel_data::{Columns, Diagnosis, Evaluation, Json, Outcome, Sample, ShownLines, Usage};
 use gavel_plugin::RowCall;
 use gavel_plugin::advantage::EstimateCall;
+use gavel_plugin::sampler::SampleCall;
+use serde_json::Value;
 use std::fmt;
 
 /// Characters of a long text that are shown.
@@ -61,8 +64,8 @@ pub(crate) struct EstimatesReport<'a>(pub(crate) &'a EstimateCall);
 impl fmt::Display for EstimatesReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(call) = self;
-        match &call.estimates {
-            Err(outcome) => Report { sample: None, evaluation: &no_estimates(call, outcome) }.fmt(f),
+        match &call.answer {
+            Err(outcome) => Report { sample: None, evaluation: &no_decision(call, outcome) }.fmt(f),
             Ok(estimates) => {
                 for (number, group) in estimates.advantages.iter().enumerate() {
                     let group: Vec<_> = group.iter().map(|each| written_advantage(each).to_string()).collect();
@@ -70,6 +73,28 @@ impl fmt::Display for EstimatesReport<'_> {
                 }
                 if !estimates.state.is_empty() {
                     line(f, "state", &head(&written_state(&estimates.state).to_string()))?;
+                }
+                details(f, call.diagnosis.as_ref(), &call.usage)
+            }
+        }
+    }
+}
+
+/// Everything that is known of a call that asked for tasks.
+pub(crate) struct AnswerReport<'a>(pub(crate) &'a SampleCall);
+
+impl fmt::Display for AnswerReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(call) = self;
+        match &call.answer {
+            Err(outcome) => Report { sample: None, evaluation: &no_decision(call, outcome) }.fmt(f),
+            Ok(answer) => {
+                line(f, "draws", &head(&written_draws(answer).to_string()))?;
+                if !answer.refusals.is_empty() {
+                    line(f, "refusals", &head(&Value::from(written_refusals(answer)).to_string()))?;
+                }
+                if !answer.state.is_empty() {
+                    line(f, "state", &head(&written_state(&answer.state).to_string()))?;
                 }
                 details(f, call.diagnosis.as_ref(), &call.usage)
             }

@@ -3,7 +3,7 @@
 use crate::about::About;
 use crate::error::HarnessError;
 use crate::expectation::Expectation;
-use crate::golden::{Case, CaseFile, Question, is_attempt, is_batch, is_session};
+use crate::golden::{Case, CaseFile, Question, is_attempt, is_batch, is_request, is_session};
 use crate::plugin::LoadedPlugin;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{DatasetReader, DatasetRow, OutcomeKind, PriorVerdicts, Row, RowError, Sample, SampleInput, Task};
@@ -43,50 +43,55 @@ pub enum PluginData {
     Sessions(Vec<Case>),
     /// Golden cases of groups, for an advantage.
     Batches(Vec<Case>),
+    /// Golden cases of requests, for a sampler.
+    Requests(Vec<Case>),
 }
 
 impl PluginData {
-    /// Reads the golden cases of a tool or an advantage, which are one file, or rows as [`read_rows`] does. About `most`
-    /// are taken.
+    /// Reads the golden cases of a tool, an advantage or a sampler, which are one file, or rows as [`read_rows`] does.
+    /// About `most` are taken.
     ///
     /// # Errors
     /// The file or a row cannot be read, or it has cases of an agent.
     pub fn read(path: &Path, most: usize) -> Result<Self, HarnessError> {
-        let (mut has_sessions, mut has_batches) = (false, false);
+        let mut of_cases: Option<fn(Vec<Case>) -> Self> = None;
         for row in DatasetReader::open(path)? {
             let columns = row?.row.columns;
             if is_attempt(&columns) {
                 return Err(HarnessError::Attempts(path.to_owned()));
             }
             // Cases that expect refused parameters may come first.
-            if columns.get("expect").is_none() || is_session(&columns) || is_batch(&columns) {
-                (has_sessions, has_batches) = (is_session(&columns), is_batch(&columns));
+            of_cases = match &columns {
+                columns if is_session(columns) => Some(Self::Sessions),
+                columns if is_batch(columns) => Some(Self::Batches),
+                columns if is_request(columns) => Some(Self::Requests),
+                _ => None,
+            };
+            if of_cases.is_some() || columns.get("expect").is_none() {
                 break;
             }
         }
-        if !has_sessions && !has_batches {
-            return Ok(Self::Rows(read_rows(path, most)?));
-        }
-        let called = |case: &Case| matches!(case.question, Question::Session(_) | Question::Batch(_));
-        let cases = CaseFile::read(path)?.into_cases().filter(called).take(most).collect();
-        Ok(if has_sessions { Self::Sessions(cases) } else { Self::Batches(cases) })
+        let Some(of_cases) = of_cases else { return Ok(Self::Rows(read_rows(path, most)?)) };
+        let is_called =
+            |case: &Case| matches!(case.question, Question::Session(_) | Question::Batch(_) | Question::Draw(_));
+        Ok(of_cases(CaseFile::read(path)?.into_cases().filter(is_called).take(most).collect()))
     }
 
     /// Refuses data that the plugin has no function for.
     pub(crate) fn check(&self, plugin: &LoadedPlugin) -> Result<(), HarnessError> {
         let name = || plugin.name().to_owned();
-        match (self, plugin.is_advantage()) {
-            (Self::Batches(_), true) => return Ok(()),
-            (Self::Batches(_), false) => return Err(HarnessError::NotAnAdvantage(name())),
-            (_, true) if !plugin.scores() => return Err(HarnessError::NoGroups(name())),
-            _ => {}
-        }
-        match (self, plugin.tool().is_some()) {
-            (Self::Sessions(_), true) => Ok(()),
-            (Self::Sessions(_), false) => Err(HarnessError::NotATool(name())),
-            (Self::Rows(_) | Self::Batches(_), true) => Err(HarnessError::NoSessions(name())),
-            (Self::Rows(_), false) if plugin.scores() => Ok(()),
-            (Self::Rows(_) | Self::Batches(_), false) => Err(HarnessError::ScoresNothing(name())),
+        match self {
+            Self::Batches(_) if plugin.is_advantage() => Ok(()),
+            Self::Batches(_) => Err(HarnessError::NotAnAdvantage(name())),
+            Self::Requests(_) if plugin.is_sampler() => Ok(()),
+            Self::Requests(_) => Err(HarnessError::NotASampler(name())),
+            _ if plugin.is_advantage() && !plugin.scores() => Err(HarnessError::NoGroups(name())),
+            _ if plugin.is_sampler() && !plugin.scores() => Err(HarnessError::NoRequests(name())),
+            Self::Sessions(_) if plugin.tool().is_some() => Ok(()),
+            Self::Sessions(_) => Err(HarnessError::NotATool(name())),
+            Self::Rows(_) if plugin.tool().is_some() => Err(HarnessError::NoSessions(name())),
+            Self::Rows(_) if plugin.scores() => Ok(()),
+            Self::Rows(_) => Err(HarnessError::ScoresNothing(name())),
         }
     }
 }

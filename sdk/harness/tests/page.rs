@@ -16,14 +16,14 @@ fn blocks(language: &str) -> Vec<String> {
 fn the_cases_are_cases() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cases.jsonl");
-    // For a reward, a taskset, a tool, its state, an advantage and an agent.
+    // For a reward, a taskset, a tool, its state, an advantage, a sampler and an agent.
     let counts = blocks("jsonl").into_iter().map(|block| {
         std::fs::write(&path, block).unwrap();
         let file = CaseFile::read(&path).unwrap();
         assert!(!file.cases().iter().any(Case::is_unstated));
         file.cases().len()
     });
-    assert_eq!(counts.collect::<Vec<_>>(), [8, 3, 4, 1, 4, 4]);
+    assert_eq!(counts.collect::<Vec<_>>(), [8, 3, 4, 1, 4, 3, 4]);
 }
 
 #[test]

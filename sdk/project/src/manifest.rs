@@ -61,6 +61,8 @@ pub enum Export {
     Agent,
     /// Turns rewards into advantages.
     Advantage,
+    /// Draws tasks.
+    Sampler,
 }
 
 /// An import of a plugin that a run grants.
@@ -77,7 +79,8 @@ pub enum Import {
 }
 
 impl Export {
-    const ALL: [Self; 6] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent, Self::Advantage];
+    const ALL: [Self; 7] =
+        [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent, Self::Advantage, Self::Sampler];
 
     /// The name of the interface in the contract.
     pub fn as_str(self) -> &'static str {
@@ -88,6 +91,7 @@ impl Export {
             Self::Tool => "tool",
             Self::Agent => "agent",
             Self::Advantage => "advantage",
+            Self::Sampler => "sampler",
         }
     }
 }
@@ -212,7 +216,7 @@ fn parse(text: &str) -> Result<Manifest, Wrong> {
     if exports.is_empty() {
         return Err(Wrong::new(
             "plugin.exports: the plugin exports nothing",
-            "name one or more of reward, judger, taskset and advantage, or of tool and agent, such as exports = [\"reward\"]",
+            "name one or more of reward, judger, taskset, advantage and sampler, or of tool and agent, such as exports = [\"reward\"]",
         ));
     }
     let imports = interfaces("plugin.imports", &imports, &Import::ALL, |import| import.as_str())?;

@@ -28,11 +28,14 @@ pub enum Kind {
     Agent,
     /// Turns the rewards of groups into advantages.
     Advantage,
+    /// Draws the tasks of a run.
+    Sampler,
 }
 
 impl Kind {
     /// All of them. Each has a template in every language.
-    pub const ALL: [Self; 6] = [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent, Self::Advantage];
+    pub const ALL: [Self; 7] =
+        [Self::Reward, Self::Judger, Self::Taskset, Self::Tool, Self::Agent, Self::Advantage, Self::Sampler];
 
     /// Its word in `--kind`; also its folder below `template/`.
     pub fn as_str(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Kind {
             Self::Tool => "tool",
             Self::Agent => "agent",
             Self::Advantage => "advantage",
+            Self::Sampler => "sampler",
         }
     }
 
@@ -55,6 +59,7 @@ impl Kind {
             Self::Tool => "Offers functions that the policy may call",
             Self::Agent => "Attempts a task, over conversations with the policy",
             Self::Advantage => "Turns the rewards of groups into advantages",
+            Self::Sampler => "Draws the tasks of a run",
         }
     }
 }

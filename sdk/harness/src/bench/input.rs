@@ -5,7 +5,10 @@ use crate::plugin::{LoadedPlugin, verdict};
 use crate::rows::{DataRow, PluginData};
 use crate::tool::FunctionCall;
 use gavel_data::{Evaluation, SampleInput, Usage};
-use gavel_plugin::advantage::{Batch, EstimateCall};
+use gavel_plugin::Decision;
+use gavel_plugin::advantage::Batch;
+use gavel_plugin::sampler::Request;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +18,7 @@ pub(super) enum Input<'a> {
     Group(Vec<SampleInput>, u64),
     Session(&'a Case),
     Batch(Arc<Batch>, u64),
+    Draw(Arc<Request>),
 }
 
 /// A call that was answered.
@@ -33,7 +37,7 @@ impl<'a> Input<'a> {
         match data {
             PluginData::Rows(rows) => of_rows(rows, judged),
             PluginData::Sessions(cases) => cases.iter().map(Self::Session).collect(),
-            PluginData::Batches(cases) => cases.iter().filter_map(of_batch).collect(),
+            PluginData::Batches(cases) | PluginData::Requests(cases) => cases.iter().filter_map(of_decision).collect(),
         }
     }
 
@@ -55,7 +59,11 @@ impl<'a> Input<'a> {
             Self::Session(case) => calls(plugin, case).await,
             Self::Batch(batch, seed) => {
                 let call = plugin.plugin().estimate_call(batch.clone(), *seed).await;
-                vec![Answered::of_estimate(&call, start)]
+                vec![Answered::of_decision(&call, "advantages", start)]
+            }
+            Self::Draw(request) => {
+                let call = plugin.plugin().sample_call(request.clone()).await;
+                vec![Answered::of_decision(&call, "draws", start)]
             }
         }
     }
@@ -72,9 +80,10 @@ fn of_rows<'a>(rows: &[DataRow], judged: bool) -> Vec<Input<'a>> {
     }
 }
 
-fn of_batch<'a>(case: &Case) -> Option<Input<'a>> {
+fn of_decision<'a>(case: &Case) -> Option<Input<'a>> {
     match &case.question {
         Question::Batch(batch) => Some(Input::Batch(batch.clone(), case.seed)),
+        Question::Draw(request) => Some(Input::Draw(request.clone())),
         _ => None,
     }
 }
@@ -99,9 +108,10 @@ impl Answered {
         Self { latency_us: micros(start), usage: said.usage, outcome, verdict }
     }
 
-    fn of_estimate(call: &EstimateCall, start: Instant) -> Self {
-        let (outcome, verdict) = match &call.estimates {
-            Ok(estimates) => ("advantages", format!("{estimates:?}")),
+    /// Of a call for a decision; `what` it is.
+    fn of_decision<T: Debug>(call: &Decision<T>, what: &'static str, start: Instant) -> Self {
+        let (outcome, verdict) = match &call.answer {
+            Ok(answer) => (what, format!("{answer:?}")),
             Err(outcome) => (outcome.kind().as_str(), String::new()),
         };
         Self { latency_us: micros(start), usage: call.usage, outcome, verdict }

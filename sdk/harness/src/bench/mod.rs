@@ -38,7 +38,8 @@ pub struct BenchReport {
     pub component: String,
     /// BLAKE3 of the component, in hexadecimal.
     pub hash: String,
-    /// The number of different inputs: rows, groups for a judger, sessions for a tool, or batches for an advantage.
+    /// The number of different inputs: rows, groups for a judger, sessions for a tool, batches for an advantage, or
+    /// requests for a sampler.
     pub inputs: usize,
     /// The threads of concurrent calls.
     pub threads: usize,
@@ -113,8 +114,9 @@ pub fn bench(
     if inputs.is_empty() {
         return Err(HarnessError::NoCompletions);
     }
-    // A run calls an advantage in fresh instances.
-    let may_reuse = plugin.info().pure && !matches!(data, PluginData::Batches(_));
+    // A run calls an advantage and a sampler in fresh instances.
+    let is_decider = matches!(data, PluginData::Batches(_) | PluginData::Requests(_));
+    let may_reuse = plugin.info().pure && !is_decider;
     let time = time / if may_reuse { 4 } else { 3 };
     let one = one_by_one(&plugin, &inputs, time);
     let (calls_per_second, threads) = together(&plugin, &inputs, time);
@@ -163,6 +165,9 @@ fn advice(plugin: &LoadedPlugin, reuse: Option<&Reuse>) -> String {
     match reuse {
         None if plugin.is_advantage() && !plugin.scores() => {
             "fresh instances: a run calls it once for each set of groups that it trains on".to_owned()
+        }
+        None if plugin.is_sampler() && !plugin.scores() => {
+            "fresh instances: a run calls it once for each set of tasks that it starts, and of groups that end".to_owned()
         }
         None if plugin.tool().is_some_and(Tool::keeps_state) => {
             "an instance for each trajectory: if no call depends on an earlier one, declare the tool pure, and trajectories reserve no memory".to_owned()

@@ -4,11 +4,13 @@
 
 mod advantage;
 mod answer;
+mod decision;
 mod determinism;
 mod finding;
 mod golden;
 mod grants;
 mod mutation;
+mod sampler;
 mod tool;
 mod trial;
 
@@ -21,12 +23,14 @@ use crate::golden::FakeChatTable;
 use crate::harness::Harness;
 use crate::plugins::Plugins;
 use crate::rows::{DataRow, PluginData};
+use advantage::Advantage;
 use answer::Answers;
 use finding::Findings;
 use gavel_data::{Blame, Evaluation, Outcome};
 use gavel_plugin::PluginSpec;
 use golden::{Golden, find_golden};
 use mutation::{Must, mutations};
+use sampler::Sampler;
 use std::collections::BTreeMap;
 use trial::Trial;
 
@@ -48,7 +52,8 @@ pub fn check(
     match data {
         PluginData::Rows(rows) => check_rows(harness, spec, chat, rows),
         PluginData::Sessions(cases) => tool::check(harness, spec, chat, cases),
-        PluginData::Batches(cases) => advantage::check(harness, spec, cases),
+        PluginData::Batches(cases) => decision::check::<Advantage>(harness, spec, cases),
+        PluginData::Requests(cases) => decision::check::<Sampler>(harness, spec, cases),
     }
 }
 
@@ -65,6 +70,9 @@ fn check_rows(
     }
     if subjects.any().is_advantage() && !subjects.any().scores() {
         return Err(HarnessError::NoGroups(spec.name.clone()));
+    }
+    if subjects.any().is_sampler() && !subjects.any().scores() {
+        return Err(HarnessError::NoRequests(spec.name.clone()));
     }
     if !subjects.any().scores() {
         return Err(HarnessError::ScoresNothing(spec.name.clone()));

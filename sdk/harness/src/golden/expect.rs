@@ -3,13 +3,13 @@
 use super::fields::{as_written, number, one_of, text, wrong};
 use super::run::Came;
 use crate::batch::{state_bytes, written_advantage, written_state};
-use crate::expectation::{Expectation, Mismatch, no_estimates, no_row};
+use crate::expectation::{Expectation, Mismatch, no_decision, no_row};
+use crate::request::{read_task, written_draws, written_refusals};
 use gavel_data::{Budget, Evaluation, Outcome, OutcomeKind, Shown};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-const FIELDS: &str =
-    "score, tolerance, min, max, outcome, budget, metrics, payload, reason, row, advantages, state and refused";
+const FIELDS: &str = "score, tolerance, min, max, outcome, budget, metrics, payload, reason, row, advantages, draws, refusals, state and refused";
 
 impl Expectation {
     /// Reads the column `expect`. The error names the field.
@@ -52,6 +52,16 @@ impl Expectation {
                     let must = "a list of groups, each a list with the advantage of each sample";
                     expected.advantages = Some(groups.ok_or_else(|| wrong(&field, must, value))?);
                 }
+                "draws" => {
+                    let draws = value.as_array().filter(|draws| draws.iter().all(|draw| read_task(draw).is_some()));
+                    let must = "a list of rows, or of lists of a dataset and a row";
+                    expected.draws = Some(draws.ok_or_else(|| wrong(&field, must, value))?.clone());
+                }
+                "refusals" => {
+                    let refusals = value.as_object().filter(|all| all.values().all(Value::is_string));
+                    let must = "an object of reasons, by the numbers of draws";
+                    expected.refusals = Some(refusals.ok_or_else(|| wrong(&field, must, value))?.clone());
+                }
                 "state" => {
                     state_bytes(value).ok_or_else(|| wrong(&field, "a text or a list of bytes", value))?;
                     expected.state = Some(value.clone());
@@ -79,8 +89,15 @@ impl Expectation {
                 "`expect.tolerance` needs a `score`, `metrics`, `payload`, `row` or `advantages` to apply to".into()
             );
         }
-        if self.state.is_some() && self.advantages.is_none() {
-            return Err("`expect.state` goes with `advantages`".into());
+        let of_sampler = self.draws.is_some() || self.refusals.is_some();
+        if self.state.is_some() && self.advantages.is_none() && !of_sampler {
+            return Err("`expect.state` goes with `advantages`, or with `draws` and `refusals`".into());
+        }
+        if of_sampler && (self.kind().is_some() || self.reason.is_some() || of_plugin || self.tolerance.is_some()) {
+            return Err(
+                "`expect.draws` and `expect.refusals` stand alone, or with `state`: draws have no score and no outcome"
+                    .into(),
+            );
         }
         if self.advantages.is_some() && (self.kind().is_some() || self.reason.is_some() || self.row.is_some()) {
             return Err("`expect.advantages` stands alone, or with `tolerance` and `state`: groups have no score and no outcome".into());
@@ -115,10 +132,24 @@ impl Expectation {
             Came::Refusal(refusal) => Self { refused: refusal.clone(), ..Self::default() },
             // These have their own expectations.
             Came::Session(_) | Came::Attempt(_) => self.clone(),
-            Came::Estimates(call) => match &call.estimates {
+            Came::Answer(call) => match &call.answer {
+                Err(outcome) => {
+                    let others = Self { draws: None, refusals: None, state: None, ..self.clone() };
+                    others.updated_outcome(&no_decision(call, outcome), mismatches)
+                }
+                Ok(answer) => {
+                    let draws = written_draws(answer).as_array().cloned();
+                    let draws = draws.filter(|_| self.draws.is_some() || self.refusals.is_none());
+                    let refusals = written_refusals(answer);
+                    let refusals = (self.refusals.is_some() || !refusals.is_empty()).then_some(refusals);
+                    let state = self.state.as_ref().map(|_| written_state(&answer.state));
+                    Self { draws, refusals, state, ..Self::default() }
+                }
+            },
+            Came::Estimates(call) => match &call.answer {
                 Err(outcome) => {
                     let others = Self { advantages: None, state: None, ..self.clone() };
-                    others.updated_outcome(&no_estimates(call, outcome), mismatches)
+                    others.updated_outcome(&no_decision(call, outcome), mismatches)
                 }
                 Ok(estimates) => {
                     let groups = estimates.advantages.iter();
@@ -217,6 +248,8 @@ impl Expectation {
         put("reason", self.reason.clone().map(Value::from));
         put("row", self.row.clone().map(Value::from));
         put("advantages", self.advantages.clone().map(Value::from));
+        put("draws", self.draws.clone().map(Value::from));
+        put("refusals", self.refusals.clone().map(Value::from));
         put("state", self.state.clone());
         put("refused", self.refused.clone().map(Value::from));
         fields.into()

@@ -6,10 +6,12 @@ use crate::about::About;
 use crate::batch::{batch, state_bytes};
 use crate::error::CaseError;
 use crate::expectation::Expectation;
+use crate::request::request;
 use gavel_data::files::without_bom;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{Columns, Row, SampleInput, Shown};
 use gavel_plugin::advantage::Batch;
+use gavel_plugin::sampler::Request;
 use gavel_scoring::{Attempts, completion, has_completion};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -53,6 +55,8 @@ pub enum Question {
     Attempt(Box<AttemptCase>),
     /// For the advantages of groups.
     Batch(Arc<Batch>),
+    /// For the next tasks of a run.
+    Draw(Arc<Request>),
     /// Nothing: the plugin must refuse its parameters.
     Nothing,
 }
@@ -157,6 +161,9 @@ impl Case {
             (Question::Attempt(Box::new(attempt)), derive(0, 0, position as u64, Purpose::Tool))
         } else if is_batch(&columns) {
             (Question::Batch(Arc::new(batch_question(&mut columns)?)), derive(0, 0, position as u64, Purpose::Plugin))
+        } else if is_request(&columns) {
+            let columns = columns.names().filter_map(|name| Some((name.to_owned(), columns.get(name)?.parse().ok()?)));
+            (Question::Draw(Arc::new(request(columns.collect())?)), 0)
         } else if of_row || (columns.get("index").is_some() && !has_completion(&columns)) {
             row_question(&mut columns)?
         } else {
@@ -191,6 +198,11 @@ pub(crate) fn is_session(columns: &Columns) -> bool {
 /// Whether a row has groups for an advantage. A dataset may also have a column `groups`.
 pub(crate) fn is_batch(columns: &Columns) -> bool {
     columns.get("groups").is_some() && columns.get("prompt").is_none() && !has_completion(columns)
+}
+
+/// Whether a row is a request to a sampler. A dataset may also have a column `datasets`.
+pub(crate) fn is_request(columns: &Columns) -> bool {
+    columns.get("datasets").is_some() && columns.get("prompt").is_none() && !has_completion(columns)
 }
 
 /// The groups of a case, with the step and the state that the call gets.

@@ -7,14 +7,15 @@ use crate::attempt::Attempt;
 use crate::call::Call;
 use crate::endpoints::Endpoints;
 use crate::error::{CaseError, HarnessError};
-use crate::expectation::{Mismatch, no_estimates, no_row};
+use crate::expectation::{Mismatch, no_decision, no_row};
 use crate::harness::Harness;
 use crate::plugin::LoadedPlugin;
 use crate::plugins::Plugins;
-use crate::report::{EstimatesReport, Report, RowReport, head, line, said};
+use crate::report::{AnswerReport, EstimatesReport, Report, RowReport, head, line, said};
 use gavel_data::{Diagnosis, Evaluation, Shown, Usage};
 use gavel_plugin::advantage::EstimateCall;
-use gavel_plugin::{LoadError, PluginSpec, RowCall};
+use gavel_plugin::sampler::SampleCall;
+use gavel_plugin::{Decision, LoadError, PluginSpec, RowCall};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,8 @@ pub enum Came {
     Attempt(Box<Attempt>),
     /// The call that asked for the advantages of groups.
     Estimates(EstimateCall),
+    /// The call that asked for the next tasks of a run.
+    Answer(SampleCall),
     /// Why the plugin refuses its parameters; `None` if it accepts them.
     Refusal(Option<String>),
 }
@@ -167,6 +170,10 @@ fn run_some(
                 let call = plugin.block_on(plugin.plugin().estimate_call(batch.clone(), first.seed));
                 cases.push(CaseResult::new(first, Came::Estimates(call)));
             }
+            Question::Draw(request) => {
+                let call = plugin.block_on(plugin.plugin().sample_call(request.clone()));
+                cases.push(CaseResult::new(first, Came::Answer(call)));
+            }
             _ if judged => {
                 endpoints.restart(&first.replies);
                 let calls = plugin.judge_seeded(inputs.map(|(_, input)| input), first.seed);
@@ -205,6 +212,14 @@ fn check_question(case: &Case, plugin: &LoadedPlugin) -> Result<(), String> {
             "`{}` turns rewards into advantages, and does not score a response\nhint: a case of an advantage has `groups`, and `advantages` in `expect`",
             plugin.name()
         )),
+        Question::Draw(_) if !plugin.is_sampler() => Err(format!(
+            "`datasets` are for a sampler, and `{}` is not one\nhint: give the case a `response`",
+            plugin.name()
+        )),
+        Question::Sample(_) if plugin.is_sampler() && !plugin.scores() => Err(format!(
+            "`{}` draws tasks, and does not score a response\nhint: a case of a sampler has `datasets` and `wanted`, and `draws` in `expect`",
+            plugin.name()
+        )),
         Question::Session(_) if plugin.tool().is_none() => {
             Err(format!("`calls` are for a tool, and `{}` is not one\nhint: give the case a `response`", plugin.name()))
         }
@@ -238,11 +253,11 @@ fn came_of_row(call: &RowCall) -> String {
     }
 }
 
-/// The answer of an advantage in a few words.
-fn came_of_groups(call: &EstimateCall) -> String {
-    match &call.estimates {
-        Ok(_) => "advantages".to_owned(),
-        Err(outcome) => said(&no_estimates(call, outcome)),
+/// The answer of a plugin that decides in a few words; `what` it is.
+fn came_of_decision<T>(call: &Decision<T>, what: &str) -> String {
+    match &call.answer {
+        Ok(_) => what.to_owned(),
+        Err(outcome) => said(&no_decision(call, outcome)),
     }
 }
 
@@ -276,10 +291,12 @@ impl CaseResult {
             (Came::Evaluation(evaluation), _, Some(expected)) => expected.check(evaluation),
             (Came::Row(call), _, Some(expected)) => expected.check_row(call),
             (Came::Estimates(call), _, Some(expected)) => expected.check_estimates(call),
+            (Came::Answer(call), _, Some(expected)) => expected.check_answer(call),
             (Came::Refusal(refusal), _, Some(expected)) => expected.check_refusal(refusal.as_deref()),
             (Came::Evaluation(evaluation), _, None) => vec![Mismatch::unstated(said(evaluation))],
             (Came::Row(call), _, None) => vec![Mismatch::unstated(came_of_row(call))],
-            (Came::Estimates(call), _, None) => vec![Mismatch::unstated(came_of_groups(call))],
+            (Came::Estimates(call), _, None) => vec![Mismatch::unstated(came_of_decision(call, "advantages"))],
+            (Came::Answer(call), _, None) => vec![Mismatch::unstated(came_of_decision(call, "draws"))],
             _ => Vec::new(),
         };
         Self { case: case.clone(), came, mismatches }
@@ -304,6 +321,7 @@ impl CaseResult {
             Came::Evaluation(evaluation) => evaluation.usage,
             Came::Row(call) => call.usage,
             Came::Estimates(call) => call.usage,
+            Came::Answer(call) => call.usage,
             Came::Session(session) => session.usage(),
             Came::Attempt(attempt) => attempt.report().usage,
             Came::Refusal(_) => Usage::default(),
@@ -316,6 +334,7 @@ impl CaseResult {
             Came::Evaluation(evaluation) => evaluation.diagnosis.as_ref(),
             Came::Row(call) => call.diagnosis.as_ref(),
             Came::Estimates(call) => call.diagnosis.as_ref(),
+            Came::Answer(call) => call.diagnosis.as_ref(),
             Came::Session(session) => session.calls.iter().rev().find_map(|call| call.report().diagnosis.as_ref()),
             Came::Attempt(attempt) => attempt.report().diagnosis.as_ref(),
             Came::Refusal(_) => None,
@@ -340,6 +359,7 @@ impl fmt::Display for CaseResult {
             (Came::Evaluation(evaluation), _) => Report { sample: None, evaluation }.fmt(f),
             (Came::Row(call), _) => RowReport(call).fmt(f),
             (Came::Estimates(call), _) => EstimatesReport(call).fmt(f),
+            (Came::Answer(call), _) => AnswerReport(call).fmt(f),
             (Came::Session(PlayedSession { calls, state }), _) => {
                 (1..).zip(calls).try_for_each(|(number, call)| call.fmt_with(f, &format!("call {number}")))?;
                 match state {

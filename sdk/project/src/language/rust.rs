@@ -52,7 +52,7 @@ impl Toolchain for Rust {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);` or `export_advantage!(Type);`"
+        "export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);`, `export_advantage!(Type);` or `export_sampler!(Type);`"
     }
 }
 

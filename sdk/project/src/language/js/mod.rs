@@ -67,7 +67,7 @@ impl Toolchain for Js {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in main.js with `reward(…)`, `judger(…)`, `taskset(…)`, `tool(…)`, `agent(…)` or `advantage(…)` of the package `gavel`"
+        "export it in main.js with `reward(…)`, `judger(…)`, `taskset(…)`, `tool(…)`, `agent(…)`, `advantage(…)` or `sampler(…)` of the package `gavel`"
     }
 }
 

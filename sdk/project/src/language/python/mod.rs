@@ -70,7 +70,7 @@ impl Toolchain for Python {
     }
 
     fn how_to_export(&self) -> &'static str {
-        "export it in main.py with `@gavel.reward`, `@gavel.judger`, `@gavel.taskset`, `@gavel.agent` or `@gavel.advantage` over the function, or `@gavel.tool` over the class"
+        "export it in main.py with `@gavel.reward`, `@gavel.judger`, `@gavel.taskset`, `@gavel.agent`, `@gavel.advantage` or `@gavel.sampler` over the function, or `@gavel.tool` over the class"
     }
 }
 
@@ -233,11 +233,13 @@ fn write_app(project: &Project, root: &Path, loads: &Loads) -> Result<PathBuf, E
         true => ("from gavel.sessions import Tool, stand_in\n", "stand_in()\n"),
         false => ("", ""),
     };
-    // An older SDK in the project's folder does not have it.
-    let advantage = if project.manifest.exports.contains(&Export::Advantage) { "Advantage, " } else { "" };
+    // An older SDK in the project's folder does not have them.
+    let newer = [(Export::Advantage, "Advantage, "), (Export::Sampler, "Sampler, ")];
+    let newer = newer.into_iter().filter(|(export, _)| project.manifest.exports.contains(export));
+    let newer: String = newer.map(|(_, class)| class).collect();
     let text = format!(
         "import sys\n\n# The folders are those of the author.\nsys.dont_write_bytecode = True\n\n\
-         from gavel.component import {advantage}Agent, Judger, Lifecycle, Reward, Taskset, {load}\n{tool}\n\
+         from gavel.component import {newer}Agent, Judger, Lifecycle, Reward, Taskset, {load}\n{tool}\n\
          {load}({:?}, {ENTRY:?}, {exports:?}, {preload:?})\n{then}",
         project.manifest.name
     );
