@@ -100,15 +100,8 @@ static gavel_group group_of(const host_group *group) {
 
 /* ---- What the plugin sets ---- */
 
-/* Memory that the host frees with the answer. */
-static void *given(size_t size) {
-    void *block = malloc(size ? size : 1);
-    if (!block) abort();
-    return block;
-}
-
 static plugin_list_f64_t given_numbers(const double *values, size_t count) {
-    plugin_list_f64_t list = {given(count * sizeof *list.ptr), count};
+    plugin_list_f64_t list = {gavel_given(count * sizeof *list.ptr), count};
     if (count) memcpy(list.ptr, values, count * sizeof *list.ptr);
     return list;
 }
@@ -143,7 +136,7 @@ void gavel_advantage_of_tokens(gavel_estimates *estimates, size_t group, size_t 
     host_advantage *advantage = place(estimates, group, sample);
     if (!advantage) return;
     const gavel_scored_sample *of = &estimates->groups[group].samples[sample];
-    plugin_list_list_f64_t all = {given(of->trajectories_count * sizeof *all.ptr), of->trajectories_count};
+    plugin_list_list_f64_t all = {gavel_given(of->trajectories_count * sizeof *all.ptr), of->trajectories_count};
     for (size_t i = 0; i < all.len; i++) all.ptr[i] = given_numbers(values[i], of->trajectories[i].response_tokens);
     advantage->tag = EXPORTS_GAVEL_PLUGIN_ADVANTAGE_SAMPLE_ADVANTAGE_TOKENS;
     advantage->val.tokens = all;
@@ -155,7 +148,7 @@ gavel_text gavel_earlier_state(const gavel_estimates *estimates) {
 
 void gavel_keep_state(gavel_estimates *estimates, const void *bytes, size_t count) {
     free(estimates->state.ptr);
-    estimates->state = (plugin_list_u8_t){given(count), count};
+    estimates->state = (plugin_list_u8_t){gavel_given(count), count};
     if (count) memcpy(estimates->state.ptr, bytes, count);
 }
 
@@ -180,13 +173,13 @@ bool exports_gavel_plugin_advantage_estimate(uint64_t step, exports_gavel_plugin
     gavel_group *read = gavel_alloc(groups->len * sizeof *read);
     gavel_estimates estimates = {.groups = read, .count = groups->len};
     estimates.earlier = (gavel_text){(const char *)state->ptr, state->len};
-    estimates.state.ptr = given(0);
-    estimates.advantages.ptr = given(groups->len * sizeof *estimates.advantages.ptr);
+    estimates.state.ptr = gavel_given(0);
+    estimates.advantages.ptr = gavel_given(groups->len * sizeof *estimates.advantages.ptr);
     estimates.advantages.len = groups->len;
     for (size_t i = 0; i < groups->len; i++) {
         read[i] = group_of(&groups->ptr[i]);
         size_t count = read[i].samples_count;
-        estimates.advantages.ptr[i].ptr = given(count * sizeof *estimates.advantages.ptr[i].ptr);
+        estimates.advantages.ptr[i].ptr = gavel_given(count * sizeof *estimates.advantages.ptr[i].ptr);
         estimates.advantages.ptr[i].len = count;
         for (size_t sample = 0; sample < count; sample++) estimates.advantages.ptr[i].ptr[sample].tag = NONE;
     }

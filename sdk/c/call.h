@@ -5,6 +5,7 @@
 
 #include "gavel.h"
 #include "plugin.h"
+#include <stdlib.h>
 
 /* Frees what the call has allocated. */
 void gavel_free_call(void);
@@ -14,6 +15,13 @@ gavel_text gavel_kept(plugin_string_t text);
 
 /* Text that the host reads during a call of it. */
 plugin_string_t gavel_lent(gavel_text text);
+
+/* Memory that the host frees with an answer. */
+static inline void *gavel_given(size_t size) {
+    void *block = malloc(size ? size : 1);
+    if (!block) abort();
+    return block;
+}
 
 #if defined(GAVEL_EXPORT_TOOL) || defined(GAVEL_EXPORT_AGENT)
 

@@ -4,10 +4,10 @@
  * plugin_init and plugin_judge; a taskset is plugin_init, plugin_len and
  * plugin_get; a tool is plugin_init, plugin_functions, plugin_open and
  * plugin_call; an agent is plugin_init and plugin_run; an advantage is
- * plugin_init and plugin_estimate. They may call every function that starts
- * with gavel_. The results of these functions live until
- * the call ends; in plugin_init, they live as long as the plugin. Do not free
- * them.
+ * plugin_init and plugin_estimate; a sampler is plugin_init and plugin_sample.
+ * They may call every function that starts with gavel_. The results of these
+ * functions live until the call ends; in plugin_init, they live as long as the
+ * plugin. Do not free them.
  *
  * Text is UTF-8, in and out. Any other text from the plugin is a fault of the
  * plugin. */
@@ -165,6 +165,77 @@ typedef struct {
     size_t samples_count;
 } gavel_group;
 
+/* ---- What a run asks of a sampler ---- */
+
+/* A dataset of data.train. */
+typedef struct {
+    /* The number of its rows that can be drawn, at least 1. */
+    uint64_t rows;
+    /* Its weight in the run's configuration; 0 if it has none. */
+    double weight;
+} gavel_dataset;
+
+/* How the scoring of a sample ended. */
+typedef enum {
+    GAVEL_SAMPLE_SCORED,
+    GAVEL_SAMPLE_ABSTAINED,
+    GAVEL_SAMPLE_FAULT,
+    GAVEL_SAMPLE_OUT_OF_BUDGET,
+    GAVEL_SAMPLE_UNAVAILABLE
+} gavel_sample_outcome;
+
+/* An attempt at a task. */
+typedef struct {
+    gavel_sample_outcome outcome;
+    /* Whether it has a reward, and which; without one it is left out of its group. */
+    bool has_reward;
+    double reward;
+    /* The score of each reward under its name in the run's configuration, and
+     * the metrics of the score as NAME/METRIC. */
+    const gavel_named_number *metrics;
+    size_t metrics_count;
+} gavel_ended_sample;
+
+/* A group whose samples all have their outcomes, before it is trained on. */
+typedef struct {
+    /* The number of its draw in the run, from 0. */
+    uint64_t draw;
+    /* Its row, counted over all datasets, from 0; and the number of its dataset. */
+    uint64_t row;
+    uint32_t dataset;
+    gavel_text task_id;
+    /* Empty if the row has none. */
+    gavel_text data_source;
+    /* The version of the policy under which it was started. */
+    uint64_t version;
+    const gavel_ended_sample *samples;
+    size_t samples_count;
+    /* Why the run does not train on it: equal-rewards or too-few-scored; empty if it does. */
+    gavel_text dropped;
+} gavel_ended_group;
+
+typedef struct {
+    /* From 1; the policy that learns has the version before it. */
+    uint64_t step;
+    /* The seed of this call's random choices, for gavel_random. */
+    uint64_t seed;
+    const gavel_dataset *datasets;
+    size_t datasets_count;
+    /* The number of rows of all datasets. */
+    uint64_t rows;
+    /* The groups that ended since the last call: in the order of their draws,
+     * or, where the order of a run depends on time, in the order in which they
+     * ended. */
+    const gavel_ended_group *ended;
+    size_t ended_count;
+    /* The number of tasks that are needed; 0 if the call is about `ended` alone. */
+    uint32_t wanted;
+    /* The number of the first draw that the tasks are for. */
+    uint64_t next_draw;
+    /* What the last call kept; empty in the first call of a run. */
+    gavel_text state;
+} gavel_draw_request;
+
 /* ---- The plugin's output ---- */
 
 typedef struct {
@@ -185,6 +256,8 @@ typedef struct gavel_functions gavel_functions;
 typedef struct gavel_answer gavel_answer;
 
 typedef struct gavel_estimates gavel_estimates;
+
+typedef struct gavel_draws gavel_draws;
 
 /* ---- What you write ---- */
 
@@ -233,6 +306,10 @@ void plugin_run(gavel_task task, gavel_answer *answer);
 /* For exports = ["advantage"]: once for all groups that the policy learns from
  * at once. Set the advantage of each sample. `step` is from 1. */
 void plugin_estimate(uint64_t step, const gavel_group *groups, size_t count, gavel_estimates *estimates);
+
+/* For exports = ["sampler"]: once for the next tasks of a run, and for groups
+ * that ended. Draw as many tasks as the request wants. */
+void plugin_sample(const gavel_draw_request *request, gavel_draws *draws);
 
 /* ---- Parameters, in plugin_init ---- */
 
@@ -355,6 +432,22 @@ void gavel_keep_state(gavel_estimates *estimates, const void *bytes, size_t coun
 void gavel_no_advantages(gavel_estimates *estimates, const char *what);
 /* The number of tokens of a trajectory that are learned from. */
 uint32_t gavel_learned_tokens(const gavel_numbers *trajectory);
+
+/* ---- Draws: which task is next, and which group is trained on ---- */
+
+/* Draws the task of a row, which is counted over all datasets. */
+void gavel_draw(gavel_draws *draws, uint64_t row);
+/* Refuses the group of the draw `draw`. The run counts it by the reason: 1 to 64
+ * letters, digits or one of _ . / - */
+void gavel_refuse_group(gavel_draws *draws, uint64_t draw, const char *reason);
+/* Keeps bytes for the next call, at most 1 MiB. They are in the run's checkpoints. */
+void gavel_next_state(gavel_draws *draws, const void *bytes, size_t count);
+/* The plugin is at fault: the step is not taken and the run stops. */
+void gavel_no_draws(gavel_draws *draws, const char *what);
+/* The mean reward of the samples of a group that have one; false if there are none. */
+bool gavel_mean_reward(const gavel_ended_group *group, double *mean);
+/* 64 random bits that follow from the seed, which moves on (SplitMix64). */
+uint64_t gavel_random(uint64_t *seed);
 
 /* ---- The task of an agent ---- */
 

@@ -11,6 +11,7 @@ import { Reference } from "./reference.js";
 import { hostRewardModels, scoreWith } from "./reward-models.js";
 import { agentAnswer, answerText, rowJson } from "./row.js";
 import { Sample } from "./sample.js";
+import { asAnswer, requestOfHost } from "./samplers.js";
 import { places } from "./sources.js";
 import { Task } from "./task.js";
 import { asJson, asVerdict, InvalidInput, Unavailable } from "./verdict.js";
@@ -35,7 +36,7 @@ export function load(name, interfaces, host) {
   if (host.policy !== undefined) policyWith(hostPolicy(host.policy, host.tools));
   globalThis.fetch = host.http ? followingFetch(globalThis.fetch) : noFetch;
   const lifecycle = { init: (json) => init(name, json) };
-  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session }, agent: { run }, advantage: { estimate } };
+  return { lifecycle, reward: { score }, judger: { judge }, taskset: { len, get }, tool: { specs, Session }, agent: { run }, advantage: { estimate }, sampler: { sample } };
 }
 
 function init(name, json) {
@@ -95,8 +96,16 @@ function run(task) {
 
 function estimate(step, groups, state) {
   return guarded(() => {
-    const given = { step: Number(step), groups: groups.map(groupOfHost), state, params: params.get("advantage") };
+    // The host's own list is no Uint8Array within a component.
+    const given = { step: Number(step), groups: groups.map(groupOfHost), state: Uint8Array.from(state), params: params.get("advantage") };
     return then(exported.get("advantage").rule(given), asEstimates);
+  });
+}
+
+function sample(request) {
+  return guarded(() => {
+    const given = { ...requestOfHost(request), params: params.get("sampler") };
+    return then(exported.get("sampler").rule(given), (value) => asAnswer(value, given.datasets));
   });
 }
 

@@ -23,6 +23,10 @@ export function advantage(rule, options = {}) {
   return add("advantage", rule, options, ["params", "pure", "version"]);
 }
 
+export function sampler(rule, options = {}) {
+  return add("sampler", rule, options, ["params", "pure", "version"]);
+}
+
 export function tool(described) {
   const { functions = {}, ...options } = described ?? {};
   check("tool", options, ["params", "open", "finish", "functions", "pure", "version"]);

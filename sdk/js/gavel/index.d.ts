@@ -1,4 +1,4 @@
-/** Rewards, judgers, tasksets, tools, agents and advantages for Gavel, in JavaScript and TypeScript. */
+/** Rewards, judgers, tasksets, tools, agents, advantages and samplers for Gavel, in JavaScript and TypeScript. */
 
 /** Credit for bytes `[start, end)` of the UTF-8 text of one message. */
 export interface Credit {
@@ -432,6 +432,97 @@ export function advantage<P = Record<string, never>>(
 export function learnedTokens(trajectory: TrajectoryNumbers): number;
 /** The same value for all learned tokens of a trajectory, and 0 for the others. */
 export function spread(trajectory: TrajectoryNumbers, value: number): number[];
+
+/** How the scoring of a sample ended. */
+export type SampleOutcome = "scored" | "abstained" | "fault" | "out-of-budget" | "unavailable";
+
+/** An attempt at a task. */
+export interface EndedSample {
+  outcome: SampleOutcome;
+  /** The reward that it counts with; null if it is left out of its group. */
+  reward: number | null;
+  /** The score of each reward under its name in the run's configuration, and the metrics of the score as `NAME/METRIC`. */
+  metrics: Record<string, number>;
+}
+
+/** A group whose samples all have their outcomes, before it is trained on. */
+export interface EndedGroup {
+  /** The number of its draw in the run, from 0. */
+  draw: number;
+  /** Its row, counted over all datasets, from 0. */
+  row: number;
+  /** The number of its dataset, from 0. */
+  dataset: number;
+  taskId: string;
+  dataSource: string | null;
+  /** The version of the policy under which it was started. */
+  version: number;
+  samples: EndedSample[];
+  /** Why the run does not train on it, if it does not: `equal-rewards` or `too-few-scored`. */
+  dropped: string | null;
+}
+
+/** What a run asks. */
+export interface DrawRequest<P> {
+  /** From 1; the policy that learns has the version before it. */
+  step: number;
+  /** The seed of this call's random choices, as for `Random`. */
+  seed: bigint;
+  /** The datasets of `data.train`: their rows that can be drawn, and their weights in the run's configuration. */
+  datasets: { rows: number; weight: number | null }[];
+  /** The number of rows of all datasets. */
+  rows: number;
+  /**
+   * The groups that ended since the last call: in the order of their draws, or, where the order of a run depends on time,
+   * in the order in which they ended.
+   */
+  ended: EndedGroup[];
+  /** The number of tasks that are needed; 0 if the call is about `ended` alone. */
+  wanted: number;
+  /** The number of the first draw that the tasks are for. */
+  nextDraw: number;
+  /** What the last call returned; empty in the first call of a run. */
+  state: Uint8Array;
+  params: P;
+}
+
+/** A row counted over all datasets, from 0; or a dataset and its row. */
+export type DrawnTask = number | [number, number];
+
+/**
+ * The tasks that are drawn next, as many as are wanted; or the same with the groups that are refused, and what the next
+ * call gets as `state`, at most 1 MiB. `refusals` has, by the draw of a group, the name by which the run counts that the
+ * group is not trained on: 1 to 64 letters, digits or one of `_ . / -`.
+ */
+export type Draws = DrawnTask[] | { draws: DrawnTask[]; refusals?: Record<number, string>; state?: Uint8Array };
+
+export type SamplerRule<P, D = Draws> = (request: DrawRequest<P>) => D;
+
+export interface SamplerOptions<P> {
+  params?: Params<P>;
+  /** The same input gives the same draws, and no call depends on an earlier one. */
+  pure?: boolean;
+  version?: string;
+}
+
+/** Makes a function, which may be async, the component's sampler. It draws the tasks of a run. */
+export function sampler<P = Record<string, never>>(rule: SamplerRule<P>, options?: SamplerOptions<P>): SamplerRule<P>;
+export function sampler<P = Record<string, never>>(
+  rule: SamplerRule<P, Promise<Draws>>,
+  options?: SamplerOptions<P>,
+): SamplerRule<P, Promise<Draws>>;
+
+/** The mean reward of the samples of a group that have one; null if there are none. */
+export function meanReward(group: EndedGroup): number | null;
+
+/** Random numbers that follow from a seed: SplitMix64. */
+export class Random {
+  constructor(seed: bigint | number);
+  /** A number from 0 up to, but not including, 1. */
+  uniform(): number;
+  /** A whole number from 0 up to, but not including, `end`. */
+  below(end: number): number;
+}
 
 /** The policy, which is the model in training, and the tools of the run, as an agent calls them. */
 export namespace policy {

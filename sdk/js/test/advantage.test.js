@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 import { load } from "../gavel/component.js";
 import { advantage, learnedTokens, spread } from "../gavel/index.js";
 
@@ -33,7 +34,8 @@ const groups = [{ taskId: "t", dataSource: undefined, speaker: "", samples: [{ i
 const { lifecycle, advantage: exported } = load("test", ["advantage"], {});
 const estimate = (returned) => {
   answer = returned;
-  return exported.estimate(3n, groups, new Uint8Array([1]));
+  // As a host makes it, which has another Uint8Array.
+  return exported.estimate(3n, groups, runInNewContext("Uint8Array.of(1)"));
 };
 
 test("the rule sees the numbers of the host", () => {
@@ -62,6 +64,7 @@ test("an answer has one of three forms, and may have a state", () => {
   ]);
   assert.deepEqual([...estimate([[1]]).state], []);
   assert.deepEqual([...estimate({ advantages: [[1]], state: new Uint8Array([7]) }).state], [7]);
+  assert.deepEqual([...estimate({ advantages: [[1]], state: seen.at(-1).state }).state], [1]);
 });
 
 test("another answer is a failure of the plugin", () => {

@@ -1,4 +1,4 @@
-"""Rewards, judgers, tasksets, tools, agents and advantages for Gavel, written in Python.
+"""Rewards, judgers, tasksets, tools, agents, advantages and samplers for Gavel, written in Python.
 
 A reward is one function in `main.py` of the plugin's folder:
 
@@ -16,9 +16,10 @@ plain values, to test the function with plain pytest.
 from . import chat, policy
 from .advantages import Estimates, Group
 from .answers import after_last, last_boxed, last_number, last_tag
-from .exports import advantage, agent, judger, reward, taskset
+from .exports import advantage, agent, judger, reward, sampler, taskset
 from .reference import Reference
 from .sample import CallEnding, EndedCall, FinishReason, Function, Media, Message, Role, Sample, ToolCall, Trajectory
+from .samplers import Draws, EndedGroup, Request
 from .task import Answer, Task
 from .tools import final_state, schema, tool
 from .verdict import (
@@ -39,7 +40,9 @@ __all__ = [
     "Answer",
     "CallEnding",
     "Credit",
+    "Draws",
     "EndedCall",
+    "EndedGroup",
     "Estimates",
     "FinishReason",
     "Function",
@@ -51,6 +54,7 @@ __all__ = [
     "NotCalled",
     "PriorVerdict",
     "Reference",
+    "Request",
     "Role",
     "Sample",
     "Score",
@@ -71,6 +75,7 @@ __all__ = [
     "last_tag",
     "policy",
     "reward",
+    "sampler",
     "schema",
     "taskset",
     "tool",

@@ -30,12 +30,17 @@ with contextlib.suppress(ImportError):
     # Only an advantage has it.
     from gavel_world.exports import advantage
 
-from . import advantages, chat, params
+with contextlib.suppress(ImportError):
+    # Only a sampler has it.
+    from gavel_world.exports import sampler
+
+from . import advantages, chat, params, samplers
 from .contract import types
 from .exports import Export, exported, with_article
 from .late import import_late, packages
 from .reference import Reference
 from .sample import Sample
+from .states import _as_state
 from .task import Answer, Task
 from .verdict import Abstained, InvalidInput, Score, Unavailable, as_verdict
 
@@ -301,7 +306,8 @@ class Advantage:
             if value is None:
                 raise TypeError(_no_return(exported["advantage"].function, "the advantages of each group"))
             made = advantages._as_estimates(value)
-            return advantage.Estimates([[_sample_advantage(one) for one in group] for group in made.advantages], made.state)
+            estimated = [[_sample_advantage(one) for one in group] for group in made.advantages]
+            return advantage.Estimates(estimated, _as_state(made.state))
 
         return guarded(estimate)
 
@@ -309,6 +315,21 @@ class Advantage:
 def _sample_advantage(value: Any) -> Any:
     form, numbers = advantages._form(value)
     return getattr(advantage, f"SampleAdvantage_{form}")(numbers)
+
+
+class Sampler:
+    def sample(self, request: Any) -> Any:
+        def sample() -> Any:
+            given = samplers._request(request)
+            value = _call("sampler", request=given)
+            if value is None:
+                raise TypeError(_no_return(exported["sampler"].function, "the tasks that are drawn"))
+            made = samplers._as_draws(value)
+            draws = [sampler.Task(*samplers._place(task, given.datasets)) for task in made.draws]
+            refusals = [sampler.Refusal(draw, reason) for draw, reason in samplers._as_refusals(made.refusals)]
+            return sampler.Answer(draws, refusals, _as_state(made.state))
+
+        return guarded(sample)
 
 
 def params_of(interface: str) -> Any:

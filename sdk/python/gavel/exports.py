@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints, overload
 
-__all__ = ["Export", "advantage", "agent", "exported", "judger", "reward", "taskset"]
+__all__ = ["Export", "advantage", "agent", "exported", "judger", "reward", "sampler", "taskset"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -155,6 +155,27 @@ def advantage(
     `state`, bytes that the next call gets.
     """
     return _decorator("advantage", ("groups", "step", "state", "params"), function, pure, None, version)
+
+
+@overload
+def sampler(function: F, /) -> F: ...
+@overload
+def sampler(*, pure: bool = ..., version: str = ...) -> Callable[[F], F]: ...
+def sampler(
+    function: F | None = None,
+    /,
+    *,
+    pure: bool = False,
+    version: str = "0.1.0",
+) -> F | Callable[[F], F]:
+    """Makes a function the component's sampler, which draws the tasks of a run.
+
+    The function takes any of `request` (`gavel.samplers.Request`) and `params`.
+    It returns a list of as many tasks as the request wants: rows counted over
+    all datasets, or tuples of a dataset and its row. With `Draws` it also
+    refuses groups, and returns the `state`, bytes that the next call gets.
+    """
+    return _decorator("sampler", ("request", "params"), function, pure, None, version)
 
 
 def _of_params(length: int | Callable[..., int | None] | None) -> int | Callable[[Any], int | None] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCES = Path(__file__).parents[1] / "gavel"
 PAGE = Path(__file__).parents[3] / "docs/languages/python-reference.md"
 
-MODULES = ["advantages", "chat", "http", "policy", "programs", "reward_models", "testing"]
+MODULES = ["advantages", "chat", "http", "policy", "programs", "reward_models", "samplers", "testing"]
 """The modules that plugins and their tests import, beside `gavel` itself."""
 
 HEAD = """# Reference of the Python SDK
