@@ -219,3 +219,27 @@ fn a_plugin_for_advantages_is_tried_on_made_up_groups() {
     let error = refused(&project, &[]);
     assert!(error.contains("nothing names [plugin.own]\nhint: set train.advantage = \"plugin:own\""), "{error}");
 }
+
+#[test]
+fn a_sampler_is_tried_on_the_datasets_of_the_run() {
+    let project = Project::new();
+    let guest = project::built("guests/draws.wasm");
+    let text = project.read("train.toml");
+    let tried = |how: &str| {
+        let plugin = format!("[plugin.own]\npath = {guest:?}\nparams = {{ how = {how:?} }}\n");
+        project.write("train.toml", &format!("{text}\n{plugin}"));
+        tried(&project, &["data.sampler=plugin:own"])
+    };
+    let said = tried("in-order");
+    assert!(said.contains("# ok: sampler: own: draws 0.1.0, hash "), "{said}");
+    let ok = "# ok: sampler tried: own: twice 8 tasks, and groups of 4 made-up samples: all were drawn\n";
+    assert!(said.contains(ok), "{said}");
+    assert!(said.contains("\nsampler = \"plugin:own\"\n"), "{said}");
+    let said = tried("fails");
+    let warning = "# warning: tried with 8 tasks and groups of 4 made-up samples, the sampler `own` returned no answer: task 0 is of dataset 1, and there are 1 datasets";
+    assert!(said.contains(warning), "{said}");
+    let error = refused(&project, &["data.sampler=own"]);
+    assert!(error.contains("\"own\" is not \"plugin:NAME\", which names the table [plugin.NAME]"), "{error}");
+    let error = refused(&project, &["data.sampler=plugin:own", "data.shuffle=false"]);
+    assert!(error.contains("data.sampler: data.shuffle = false sets the order of rows"), "{error}");
+}

@@ -282,22 +282,38 @@ fn an_agent_attempts_tasks() {
     an_agent_in_c_asks_for_everything(&project);
 }
 
-#[test]
-fn an_advantage_gives_the_same_in_every_language() {
+/// Makes a plugin of this kind in every language and tests it. Then its sources are replaced by an echo, which must pass
+/// the case `echo`.
+fn gives_the_same_in_every_language(kind: &str, echoes: [(&str, &str, &str); 4], echo: &Value) {
     let project = Project::empty();
     for language in ["rust", "python", "c", "cpp", "ts"] {
-        make(&project, language, "advantage");
+        make(&project, language, kind);
     }
     // As for agents.
-    run(&project, &["plugin", "new", "advantage-js", "--lang", "js", "--kind", "advantage"]);
-    std::os::unix::fs::symlink(project.path("advantage-ts/node_modules"), project.path("advantage-js/node_modules"))
-        .unwrap();
-    let tested = Command::new("node").arg("--test").current_dir(project.path("advantage-js")).output().unwrap();
+    run(&project, &["plugin", "new", &format!("{kind}-js"), "--lang", "js", "--kind", kind]);
+    let modules = |language: &str| project.path(&format!("{kind}-{language}/node_modules"));
+    std::os::unix::fs::symlink(modules("ts"), modules("js")).unwrap();
+    let in_js = project.path(&format!("{kind}-js"));
+    let tested = Command::new("node").arg("--test").current_dir(in_js).output().unwrap();
     assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
     for language in LANGUAGES {
-        let cases = project.read(&format!("advantage-{language}/cases.jsonl"));
-        assert_eq!(cases, project.read("advantage-rust/cases.jsonl"), "{language}");
+        let cases = project.read(&format!("{kind}-{language}/cases.jsonl"));
+        assert_eq!(cases, project.read(&format!("{kind}-rust/cases.jsonl")), "{language}");
     }
+    for (language, file, source) in echoes {
+        project.write(&format!("{kind}-{language}/{file}"), source);
+        project.write(&format!("{kind}-{language}/cases.jsonl"), &format!("{echo}\n"));
+        if language == "ts" {
+            // Its types are checked, too, and it is about other functions.
+            project.write(&format!("{kind}-ts/main.test.ts"), "export {};\n");
+        }
+        let said = run(&project, &["plugin", "test", &format!("{kind}-{language}")]);
+        assert!(said.contains("1 case passed"), "{language}: {said}");
+    }
+}
+
+#[test]
+fn an_advantage_gives_the_same_in_every_language() {
     // What the plugin sees, and the three forms of an answer.
     let group = json!({"task_id": "t", "data_source": "math", "samples": [
         {"reward": 0.5, "parts": {"a": {"score": 1, "weight": 2, "metrics": {"m": 3}}, "b": null}, "tokens": 2},
@@ -311,22 +327,45 @@ fn an_advantage_gives_the_same_in_every_language() {
     let seen = "t math [] | a 8 4 4 m=12 | b 4 none 0 | 0 0 0 2 0-2 0 0 none none | 0 7 1 4 0-2 3-4 0-1:2 1 -10 1 2 | 1 0 0 1 0-1 0 0 none none | 0 0 0 1 0-1 0 0 none none";
     let advantages = json!([[0.5, [0.5, 1.5], [[7]]]]);
     let expect = json!({"advantages": advantages, "state": format!("before 3 {seen}")});
-    let case = json!({"groups": [group], "step": 3, "state": "before", "expect": expect}).to_string() + "\n";
-    for (language, file, source) in [
+    let case = json!({"groups": [group], "step": 3, "state": "before", "expect": expect});
+    let echoes = [
         ("rust", "src/lib.rs", include_str!("echoes/advantage.rs")),
         ("python", "main.py", include_str!("echoes/advantage.py")),
         ("ts", "main.ts", include_str!("echoes/advantage.ts")),
         ("c", "src/plugin.c", include_str!("echoes/advantage.c")),
-    ] {
-        project.write(&format!("advantage-{language}/{file}"), source);
-        project.write(&format!("advantage-{language}/cases.jsonl"), &case);
-        if language == "ts" {
-            // Its types are checked, too, and it is about other functions.
-            project.write("advantage-ts/main.test.ts", "export {};\n");
-        }
-        let said = run(&project, &["plugin", "test", &format!("advantage-{language}")]);
-        assert!(said.contains("1 case passed"), "{language}: {said}");
-    }
+    ];
+    gives_the_same_in_every_language("advantage", echoes, &case);
+}
+
+#[test]
+fn a_sampler_gives_the_same_in_every_language() {
+    let ended = json!([
+        {"task": [1, 2], "draw": 8, "task_id": "t", "data_source": "math", "version": 4, "dropped": "equal-rewards",
+         "samples": [{"reward": 0.5, "metrics": {"a": 1, "a/m": 3}}, {"outcome": "out-of-budget"}]},
+        {"task": 1, "draw": 9, "samples": [{"outcome": "unavailable"}]}
+    ]);
+    let seen = "before 6 77 2 10 7 | 4 0 | 3 2 | 8 6 1 t math 4 equal-rewards 2 | scored 2 a=4 a/m=12 | out-of-budget none | 9 1 0 1 none 5 none none | unavailable none";
+    let expect = json!({"draws": [[1, 2], 0], "refusals": {"8": "seen"}, "state": seen});
+    let datasets = json!([4, {"rows": 3, "weight": 0.5}]);
+    let case = json!({"datasets": datasets, "step": 6, "seed": 77, "wanted": 2, "state": "before", "ended": ended, "expect": expect});
+    let echoes = [
+        ("rust", "src/lib.rs", include_str!("echoes/sampler.rs")),
+        ("python", "main.py", include_str!("echoes/sampler.py")),
+        ("ts", "main.ts", include_str!("echoes/sampler.ts")),
+        ("c", "src/plugin.c", include_str!("echoes/sampler.c")),
+    ];
+    gives_the_same_in_every_language("sampler", echoes, &case);
+}
+
+#[test]
+fn a_sampler_in_c_names_why_it_draws_nothing() {
+    let project = Project::empty();
+    run(&project, &["plugin", "new", "refuses", "--lang", "c", "--kind", "sampler"]);
+    project.write("refuses/src/plugin.c", include_str!("echoes/no_draws.c"));
+    let expect = json!({"outcome": "fault", "reason": "the first reason"});
+    project.write("refuses/cases.jsonl", &format!("{}\n", json!({"datasets": [4], "wanted": 1, "expect": expect})));
+    let said = run(&project, &["plugin", "test", "refuses"]);
+    assert!(said.contains("1 case passed"), "{said}");
 }
 
 fn an_agent_in_c_asks_for_everything(project: &Project) {

@@ -285,7 +285,7 @@ hint: the languages are rust, python, js (also for TypeScript) and c (also for C
         ("[\"reward\"]", "[]"),
         str![[r#"
 error: polite/plugin.toml: plugin.exports: the plugin exports nothing
-hint: name one or more of reward, judger, taskset and advantage, or of tool and agent, such as exports = ["reward"]
+hint: name one or more of reward, judger, taskset, advantage and sampler, or of tool and agent, such as exports = ["reward"]
 
 "#]],
     );
@@ -293,7 +293,7 @@ hint: name one or more of reward, judger, taskset and advantage, or of tool and 
         ("[\"reward\"]", "[\"rewards\"]"),
         str![[r#"
 error: polite/plugin.toml: plugin.exports: there is no `rewards`
-hint: known are: reward, judger, taskset, tool, agent, advantage
+hint: known are: reward, judger, taskset, tool, agent, advantage, sampler
 
 "#]],
     );
@@ -428,14 +428,14 @@ error: cannot compile `wrong`: cargo failed with status 101; its output:
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);` or `export_advantage!(Type);`, or correct `exports` in plugin.toml
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);`, `export_advantage!(Type);` or `export_sampler!(Type);`, or correct `exports` in plugin.toml
 
 "#]]);
     change("wrong/plugin.toml", "[\"judger\"]", "[\"reward\", \"judger\"]");
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` does not export `judger`, which plugin.toml names; it exports: lifecycle, reward
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);` or `export_advantage!(Type);`, or correct `exports` in plugin.toml
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);`, `export_advantage!(Type);` or `export_sampler!(Type);`, or correct `exports` in plugin.toml
 
 "#]]);
     change("wrong/plugin.toml", "[\"reward\", \"judger\"]", "[\"reward\"]");
@@ -444,7 +444,7 @@ hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_j
     build(str![[r#"
 building wrong (Rust)
 error: the component of `wrong` exports nothing of gavel:plugin
-hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);` or `export_advantage!(Type);`
+hint: export it in src/lib.rs with `gavel_sdk::export_reward!(Type);`, `export_judger!(Type);`, `export_taskset!(Type);`, `export_tool!(Type);`, `export_agent!(Type);`, `export_advantage!(Type);` or `export_sampler!(Type);`
 
 "#]]);
     change("wrong/Cargo.toml", "crate-type = [\"cdylib\"]", "");

@@ -87,6 +87,41 @@ fn an_advantage_is_checked_and_measured_with_groups() {
 }
 
 #[test]
+fn a_sampler_is_checked_and_measured_with_requests() {
+    let project = Project::empty();
+    let guest = built("guests/draws.wasm").display().to_string();
+    let case = |how: &str| {
+        let ended = r#"[{"task": 2, "samples": [1, 0.5, null]}]"#;
+        format!(
+            "{{\"datasets\": [4, 3], \"wanted\": 2, \"ended\": {ended}, \"params\": {{\"how\": {how:?}}}, \"expect\": {{\"draws\": []}}}}\n"
+        )
+    };
+    project.write("cases.jsonl", &case("hashes"));
+    let params = r#"{"how": "hashes"}"#;
+    let check = |file: &str| project.run(&["plugin", "check", &guest, "--data", file, "--params", params]);
+    let clean = check("cases.jsonl");
+    let text = stdout(&clean);
+    assert!(clean.status.success() && text.ends_with("nothing found\n"), "{text}{}", stderr(&clean));
+    assert!(text.contains("  mutations   8 calls with other requests\n  compared    2 answers with their"), "{text}");
+    project.write("fails.jsonl", &case("fails"));
+    let output = check("fails.jsonl");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    let found = "high: failure\n  fault: task 0 is of dataset 2, and there are 2 datasets\n  case  line 1, line 1\n";
+    assert!(text.contains(found), "{text}");
+    let bench = ["plugin", "bench", &guest, "--data", "cases.jsonl", "--params", params, "--seconds", "1", "--json"];
+    let output = project.run(&bench);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    assert!(report["outcomes"]["draws"].as_u64() > Some(0) && report["reuse"].is_null(), "{report}");
+    // It scores nothing.
+    project.write("rows.jsonl", ROWS);
+    let output = check("rows.jsonl");
+    assert_eq!(output.status.code(), Some(2));
+    let says = "draws tasks, and the file has no requests\nhint: give it golden";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+}
+
+#[test]
 fn a_benchmark_gives_advice() {
     let project = Project::empty();
     project.write("rows.jsonl", ROWS);

@@ -32,7 +32,7 @@ fn run(case: &Path) {
         }
     }
     let args = std::fs::read_to_string(case.join("args")).unwrap();
-    let guests = ["acts", "estimators", "obeys", "shortest", "sums", "toolbox"]
+    let guests = ["acts", "draws", "estimators", "obeys", "shortest", "sums", "toolbox"]
         .map(|name| (name.to_uppercase(), built(&format!("guests/{name}.wasm")).display().to_string()));
     let path = |arg| guests.iter().find(|(name, _)| name == arg).map_or(arg, |(_, path)| path.as_str());
     let given = args.split_whitespace().map(path);

@@ -309,6 +309,84 @@ fn one_rank_asks_the_plugin_for_advantages_and_all_learn_from_its_answer() {
     assert!(project.path("runs/fails/checkpoints/step-000001").is_dir());
 }
 
+/// Writes a configuration for each way in which the guest `draws` draws tasks.
+fn write_samplers(project: &Project, ways: &[&str]) {
+    let guest = project::built("guests/draws.wasm");
+    let text = project.read("train.toml");
+    for how in ways {
+        let limits = "limits = { cpu = \"60s\", timeout = \"120s\" }";
+        let plugin = format!("[plugin.own]\npath = {guest:?}\nparams = {{ how = {how:?} }}\n{limits}\n");
+        project.write(&format!("{how}.toml"), &format!("{text}\n{plugin}"));
+    }
+}
+
+/// The tasks of a run's samples, by their ids.
+fn tasks(project: &Project, run: &str) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(project.path(run).join("trajectories")).unwrap() {
+        for line in lines(&entry.unwrap().path()) {
+            found.insert(line["id"].as_str().unwrap().to_owned(), line["task_id"].clone());
+        }
+    }
+    found
+}
+
+/// The groups that the sampler of a run refused.
+fn refused(project: &Project, run: &str) -> u64 {
+    project.metrics(run).iter().filter_map(|step| step.get("groups/refused")?.as_u64()).sum()
+}
+
+#[test]
+fn one_rank_asks_the_sampler_and_two_draw_what_one_would() {
+    let project = Project::new();
+    write_samplers(&project, &["refuses", "beyond"]);
+    // Draws that follow from all outcomes before them; a step ahead, they end in any order.
+    let set = ["--set", "data.sampler=plugin:own", "--set", "schedule.max_staleness=1"];
+    for (size, name) in [(1, "log.name=one"), (2, "log.name=two")] {
+        succeed(&project, size, &[&["train", "-c", "refuses.toml", "--set", name][..], &set].concat());
+    }
+    assert_eq!(tasks(&project, "runs/one"), tasks(&project, "runs/two"));
+    let [one, two] = ["runs/one", "runs/two"].map(|run| refused(&project, run));
+    assert!(one > 0 && one == two, "{one} {two}");
+    let failing = [&["train", "-c", "beyond.toml", "--set", "log.name=beyond"][..], &set[..2]].concat();
+    for (number, (status, said)) in ends(start(&project, 2, &failing)).into_iter().enumerate() {
+        assert_eq!(status.code(), Some(2), "rank {number}: {said}");
+        assert!(said.contains("step 2: the sampler `own` returned no answer: task 0 is of dataset 1"), "{said}");
+    }
+    assert!(project.path("runs/beyond/checkpoints/step-000001").is_dir());
+}
+
+#[test]
+fn ranks_that_share_groups_by_load_draw_what_the_sampler_answers() {
+    let project = Project::new();
+    write_samplers(&project, &["in-order", "refuses"]);
+    let load = [
+        "--set",
+        "ranks.share=\"load\"",
+        "--set",
+        "ranks.groups_at_once=1",
+        "--set",
+        "schedule.max_staleness=2",
+        "--set",
+        "schedule.stream=true",
+        "--set",
+        "schedule.partial_rollout=true",
+    ];
+    let args = |file: &'static str, name: &'static str| {
+        vec!["train", "-c", file, "--set", "data.sampler=plugin:own", "--set", name]
+    };
+    // Draws that follow from their numbers alone, on whichever rank they are drawn.
+    succeed(&project, 1, &args("in-order.toml", "log.name=one"));
+    succeed(&project, 3, &[&args("in-order.toml", "log.name=in-order")[..], &load].concat());
+    let one = tasks(&project, "runs/one");
+    assert_eq!((one.len(), tasks(&project, "runs/in-order")), (96, one));
+    // Of 24 groups, each third is refused, in whichever step it ends.
+    succeed(&project, 3, &[&args("refuses.toml", "log.name=refuses")[..], &load].concat());
+    assert_eq!(refused(&project, "runs/refuses"), 8);
+    let samples = samples(&project, "runs/refuses");
+    assert!(samples.len() == 96 && samples.values().all(|times| *times == 1), "{samples:?}");
+}
+
 #[test]
 fn a_rank_that_is_killed_ends_the_others_and_any_number_of_ranks_resumes() {
     let project = Project::new();

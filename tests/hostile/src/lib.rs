@@ -3,10 +3,10 @@
 //! it runs.
 
 pub use gavel_sdk::{
-    Advantage, ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Score, Verdict,
-    export_advantage, export_judger, export_reward,
+    Advantage, ContentPart, Credit, Failure, Info, Judger, NoParams, Reference, Reward, Sample, Sampler, Score,
+    Verdict, export_advantage, export_judger, export_reward, export_sampler,
 };
-pub use gavel_sdk::{advantage, chat, exec};
+pub use gavel_sdk::{advantage, chat, exec, sampler};
 
 /// The values that an attack may return from `score`.
 pub trait Answer {

@@ -4,8 +4,9 @@
 use crate::ground::Ground;
 use bytesize::ByteSize;
 use gavel_data::{Blame, Budget, Evaluation, Outcome, OutcomeKind, Sample};
-use gavel_plugin::advantage::{Batch, EstimateCall, FinishReason, Group, ScoredSample, Trajectory};
-use gavel_plugin::{Grants, Limits, LoadError, Plugin, PluginSpec};
+use gavel_plugin::advantage::{Batch, FinishReason, Group, ScoredSample, Trajectory};
+use gavel_plugin::sampler::{Dataset, EndedGroup, EndedSample, Request, SampleOutcome, Task};
+use gavel_plugin::{Decision, Grants, Limits, LoadError, Plugin, PluginSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -139,12 +140,13 @@ impl Attack {
         self.expect.load.is_none()
     }
 
-    /// Runs the attack on its sample; a judger on a group of two, and an advantage on two such groups.
+    /// Runs the attack on its sample; a judger on a group of two, and an advantage or a sampler on two such groups.
     pub async fn call(&self, plugin: &Plugin, seed: u64) -> Evaluation {
         if plugin.is_advantage() {
-            let EstimateCall { estimates, usage, diagnosis } = plugin.estimate_call(batch().into(), seed).await;
-            let outcome = estimates.err().unwrap_or(Outcome::Abstained("it gave advantages".into()));
-            return Evaluation { usage, diagnosis, ..Evaluation::without_call(outcome) };
+            return decided(plugin.estimate_call(batch().into(), seed).await, "it gave advantages");
+        }
+        if plugin.is_sampler() {
+            return decided(plugin.sample_call(request(seed).into()).await, "it drew tasks");
         }
         match plugin.is_judger() {
             false => plugin.score(&self.sample, seed).await,
@@ -208,6 +210,28 @@ impl Attack {
             reason.len()
         ))
     }
+}
+
+/// The outcome of a call for a decision; with an answer, it abstained with this text.
+fn decided<T>(Decision { answer, usage, diagnosis }: Decision<T>, with_answer: &str) -> Evaluation {
+    let outcome = answer.err().unwrap_or(Outcome::Abstained(with_answer.into()));
+    Evaluation { usage, diagnosis, ..Evaluation::without_call(outcome) }
+}
+
+/// A request for three tasks of a dataset of four rows, after two groups of two samples.
+fn request(seed: u64) -> Request {
+    let sample = |reward| EndedSample { outcome: SampleOutcome::Scored, reward: Some(reward), metrics: Vec::new() };
+    let ended = |draw| EndedGroup {
+        draw,
+        task: Task { dataset: 0, row: draw },
+        task_id: "t".into(),
+        data_source: None,
+        version: 0,
+        samples: vec![sample(0.0), sample(1.0)],
+        dropped: None,
+    };
+    let datasets = vec![Dataset { rows: 4, weight: None }];
+    Request { step: 1, seed, datasets, ended: vec![ended(0), ended(1)], wanted: 3, next_draw: 2, state: Vec::new() }
 }
 
 /// Two groups of two samples, each with two trajectories of three tokens.
