@@ -12,6 +12,11 @@ long prompt  a prompt of 60 MB
 many         8,000 prompts with prompt_logprobs
 unknown      an unknown field of 60 MB
 
+All of them are refused. With `--accepted`, they are two kinds that are dear and are answered:
+
+stops        32 prompts with 128 responses each and 16 stop texts of 1 KB
+prompts      4,096 prompts with prompt_logprobs
+
 alone    the honest client's milliseconds without them, at the median, at p95 and at most
 beside   the same beside them, and how many bodies were answered meanwhile
 """
@@ -43,6 +48,7 @@ def arguments():
     parser.add_argument("--model", type=Path, default=newest_model(), help="a checkpoint (the demo's last)")
     parser.add_argument("--requests", type=int, default=100, help="requests of the honest client (100)")
     parser.add_argument("--bodies", type=int, default=20, help="connections that send bodies (20)")
+    parser.add_argument("--accepted", action="store_true", help="bodies that are answered, and not refused")
     parser.add_argument("--json", action="store_true", help="the results as JSON")
     given = parser.parse_args()
     if given.model is None:
@@ -68,9 +74,14 @@ def post(address, body):
     return answer.status, text
 
 
-def bodies():
+def bodies(accepted):
     """What is sent, by the kind."""
     text = lambda **fields: json.dumps(fields).encode()
+    if accepted:
+        return [
+            ("stops", text(prompt=["a"] * 32, n=128, stop=["x" * 1024] * 16, max_tokens=16)),
+            ("prompts", text(prompt=["hello"] * 4096, prompt_logprobs=0, max_tokens=1)),
+        ]
     return [
         ("stop texts", text(prompt=["a"] * 32, n=128, stop="x" * MB)),
         ("long prompt", text(prompt="hello " * (10 * MB))),
@@ -96,10 +107,10 @@ def summary(found):
     return dict(median=statistics.median(found), p95=found[int(len(found) * 0.95)], most=found[-1])
 
 
-def send(address, count, has_begun, is_over, answered):
-    """Sends bodies over `count` connections until it is over, and then puts how many were answered into `answered`."""
+def send(address, kinds, count, has_begun, is_over, answered):
+    """Sends bodies of these kinds over `count` connections until it is over. Then `answered` gets how many were answered."""
     os.nice(19)
-    kinds, counts = bodies(), collections.Counter()
+    counts = collections.Counter()
 
     def repeat(kind, body):
         while not is_over.is_set():
@@ -121,7 +132,8 @@ def measure(given):
         honest(address, 5)
         alone = summary(honest(address, given.requests))
         has_begun, is_over, answered = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Queue()
-        senders = multiprocessing.Process(target=send, args=(address, given.bodies, has_begun, is_over, answered))
+        sent = (address, bodies(given.accepted), given.bodies, has_begun, is_over, answered)
+        senders = multiprocessing.Process(target=send, args=sent)
         senders.start()
         has_begun.wait()
         beside = summary(honest(address, given.requests))
