@@ -7,6 +7,7 @@
 mod agent_episode;
 mod agent_link;
 mod agent_run;
+mod argument_check;
 mod conversation;
 mod episode;
 mod mcp;

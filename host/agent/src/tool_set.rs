@@ -1,5 +1,6 @@
 //! The tools of a run: their functions, and the sessions of a trajectory.
 
+use crate::argument_check::check_arguments;
 use crate::mcp::{McpError, McpServer};
 use crate::row_settings::object;
 use crate::run_tool::{RunSession, RunTool, ToolSource};
@@ -113,6 +114,18 @@ impl ToolSet {
     /// Their functions, in the form that chat templates take.
     pub fn definitions(&self) -> Arc<[Value]> {
         self.definitions.clone()
+    }
+
+    /// The function that a call is for, and the number of its tool; the error is for the policy.
+    fn called(&self, call: &ToolCall, place: usize, limits: &ToolLimits) -> Result<(usize, &ToolFunction), String> {
+        let most = limits.max_parallel_calls;
+        if place >= most {
+            return Err(format!("at most {most} calls are made in one turn; ask again for this one"));
+        }
+        let unknown = || ToolFunction::unknown(&call.name, self.functions.keys().map(String::as_str));
+        let tool = *self.functions.get(&call.name).ok_or_else(unknown)?;
+        let function = self.tools[tool].functions().iter().find(|function| function.name() == call.name);
+        Ok((tool, function.ok_or_else(unknown)?))
     }
 
     /// The tools, in their order.
@@ -240,8 +253,13 @@ impl Sessions {
         answers.resize_with(tool_calls.len(), || None);
         let mut by_tool: Vec<Vec<Call<'_>>> = Vec::new();
         by_tool.resize_with(self.sessions.len(), Vec::new);
+        let set = self.set.clone();
         for (place, call) in tool_calls.iter().enumerate() {
-            match self.check(call, place, limits) {
+            let checked = match set.called(call, place, limits) {
+                Ok((tool, function)) => check_arguments(function, &call.arguments).await.map(|()| tool),
+                Err(what) => Err(what),
+            };
+            match checked {
                 Ok(tool) => {
                     by_tool[tool].push(Call {
                         place,
@@ -314,19 +332,5 @@ impl Sessions {
             states.extend(state.map_err(|outcome| unfinished(name, &outcome))?.map(|state| (name.to_owned(), state)));
         }
         Ok(states)
-    }
-
-    /// The number of the tool that a call is for; the error is for the policy.
-    fn check(&self, call: &ToolCall, place: usize, limits: &ToolLimits) -> Result<usize, String> {
-        let most = limits.max_parallel_calls;
-        if place >= most {
-            return Err(format!("at most {most} calls are made in one turn; ask again for this one"));
-        }
-        let Some(tool) = self.set.functions.get(&call.name) else {
-            return Err(ToolFunction::unknown(&call.name, self.set.functions.keys().map(String::as_str)));
-        };
-        let functions = self.set.tools[*tool].functions().iter();
-        functions.filter(|function| function.name() == call.name).try_for_each(|it| it.check(&call.arguments))?;
-        Ok(*tool)
     }
 }

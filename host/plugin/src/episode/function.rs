@@ -3,6 +3,7 @@
 use crate::schema::{Refusal, Room, Schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A description of a function that the policy may call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,10 +19,14 @@ pub struct ToolSpec {
 /// A function that the policy may call.
 pub struct ToolFunction {
     spec: ToolSpec,
-    schema: Schema,
+    /// Shared with checks on other threads.
+    schema: Arc<Schema>,
 }
 
 impl ToolFunction {
+    /// Bytes of a function beside its texts.
+    pub(crate) const BYTES: usize = size_of::<Self>() + size_of::<Schema>();
+
     /// The functions that a tool describes: of each, its name, its description, and the JSON Schema of its arguments.
     ///
     /// # Errors
@@ -39,7 +44,7 @@ impl ToolFunction {
         }
         let (parameters, schema) =
             Schema::read(parameters, room).map_err(|error| format!("the schema of function `{name}` {error}"))?;
-        Ok(Self { spec: ToolSpec { name, description, parameters }, schema })
+        Ok(Self { spec: ToolSpec { name, description, parameters }, schema: Arc::new(schema) })
     }
 
     /// Its name, by which the policy calls it.
@@ -57,20 +62,30 @@ impl ToolFunction {
         json!({"type": "function", "function": self.spec})
     }
 
-    /// Checks arguments that the policy wrote.
+    /// Checks arguments that the policy wrote, which takes seconds at worst.
     ///
     /// # Errors
     /// They are not an object that the schema allows. The text is for the policy.
     pub fn check(&self, arguments: &str) -> Result<(), String> {
-        let arguments: Map<String, Value> =
-            serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;
-        let arguments = Value::Object(arguments);
-        self.schema.check(&arguments).map_err(|refusal| match refusal {
-            Refusal::Wrong(errors) => errors.join("; "),
-            Refusal::TooManySteps => {
-                format!("the arguments of `{}` are nested too deep, or too long, to be checked", self.spec.name)
+        checked(&self.schema, &self.spec.name, arguments)
+    }
+
+    /// The check of [`ToolFunction::check`], for another thread.
+    pub fn check_elsewhere(&self, arguments: &str) -> impl FnOnce() -> Result<(), String> + Send + use<> {
+        let (schema, name, arguments) = (self.schema.clone(), self.spec.name.clone(), arguments.to_owned());
+        move || checked(&schema, &name, &arguments)
+    }
+
+    /// What [`ToolFunction::check`] finds, if that takes milliseconds at most. Its steps are counted, so that the same
+    /// arguments have an answer on every machine.
+    pub fn check_shortly(&self, arguments: &str) -> Option<Result<(), String>> {
+        match object(arguments) {
+            Ok(arguments) => {
+                let checked = self.schema.check_shortly(&arguments)?;
+                Some(checked.map_err(|refusal| refusal_text(refusal, &self.spec.name)))
             }
-        })
+            Err(what) => Some(Err(what)),
+        }
     }
 
     /// The text for the policy about a call of `name`, which is not among the `known` functions.
@@ -82,6 +97,27 @@ impl ToolFunction {
             false => format!("there is no function `{name}`; there are: {}", known.join(", ")),
         }
     }
+}
+
+fn checked(schema: &Schema, function: &str, arguments: &str) -> Result<(), String> {
+    schema.check(&object(arguments)?).map_err(|refusal| refusal_text(refusal, function))
+}
+
+/// The text for the policy about arguments that are refused.
+fn refusal_text(refusal: Refusal, function: &str) -> String {
+    match refusal {
+        Refusal::Wrong(errors) => errors.join("; "),
+        Refusal::TooManySteps => {
+            format!("the arguments of `{function}` are nested too deep, or too long, to be checked")
+        }
+    }
+}
+
+/// Arguments as JSON.
+fn object(arguments: &str) -> Result<Value, String> {
+    let arguments: Map<String, Value> =
+        serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;
+    Ok(Value::Object(arguments))
 }
 
 #[cfg(test)]
@@ -125,6 +161,30 @@ mod tests {
         let large = "the schema of function `f` has 978906 bytes, more than the 262144 allowed\n\
                      hint: shorten it where the tool describes it";
         assert_eq!(check(&schema, "{}"), Err(large.into()));
+    }
+
+    #[test]
+    fn a_short_check_finds_the_same_or_nothing() {
+        // Each text counts as 20 million steps.
+        let schema = json!({"properties": {"list": {"items": {"type": "string", "format": "regex"}}}});
+        let function = ToolFunction::all([("f".into(), String::new(), schema.to_string())]).unwrap().remove(0);
+        for (arguments, is_short, is_allowed) in [
+            (json!({}), true, true),
+            (json!([]), true, false),
+            (json!({"list": [1]}), true, false),
+            // What takes a short check too many steps is right, wrong, or too much for a full check as well.
+            (json!({"list": vec!["a"; 9]}), false, true),
+            (json!({"list": ["a", 1]}), false, false),
+            (json!({"list": vec!["a"; 11]}), false, false),
+            // The first item decides, but the description of what is wrong looks at all.
+            (json!({"list": [1, "a"]}), false, false),
+        ] {
+            let arguments = arguments.to_string();
+            let (short, full) = (function.check_shortly(&arguments), function.check(&arguments));
+            assert_eq!(full.is_ok(), is_allowed, "{full:?}");
+            assert_eq!(short, is_short.then_some(full.clone()), "{full:?}");
+            assert_eq!(function.check_elsewhere(&arguments)(), full);
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn texts(messages: &[Message]) -> usize {
 }
 
 fn spec_bytes(types::ToolSpec { name, description, parameters }: &types::ToolSpec) -> usize {
-    size_of::<ToolFunction>() + name.len() + description.len() + parameters.len()
+    ToolFunction::BYTES + name.len() + description.len() + parameters.len()
 }
 
 impl tasks::Host for State {}

@@ -2,7 +2,7 @@
 
 use super::error::{ERROR_CHARS, MAX_ERRORS, Refusal};
 use super::keyword::{Keyword, Node, NodeId};
-use super::steps::{Checked, Steps, TooManySteps};
+use super::steps::{Checked, Extent, Steps, TooManySteps};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,6 +13,7 @@ const MAX_DEPTH: usize = 1000;
 /// A check of a value. It first finds whether the value is allowed, and then, if it is not, describes why.
 pub(super) struct Check<'s> {
     nodes: &'s [Node],
+    extent: Extent,
     pub(super) steps: Steps,
     depth: usize,
     /// Whether a schema allows a value, by the schema's number and the value's address. A pair whose check is under way
@@ -34,9 +35,9 @@ struct Report {
 }
 
 impl<'s> Check<'s> {
-    pub(super) fn new(nodes: &'s [Node]) -> Self {
+    pub(super) fn new(nodes: &'s [Node], extent: Extent) -> Self {
         let (verdicts, names) = (HashMap::new(), Vec::new());
-        Self { nodes, steps: Steps::default(), depth: 0, verdicts, names, report: None }
+        Self { nodes, extent, steps: Steps::of_check(extent), depth: 0, verdicts, names, report: None }
     }
 
     /// Checks `value` with the first schema.
@@ -52,9 +53,13 @@ impl<'s> Check<'s> {
         if self.is_allowed(0, value)? {
             return Ok(None);
         }
-        (self.report, self.steps) = (Some(Report::default()), Steps::of_description());
-        // The value is wrong even if there are no steps left to say all that is wrong with it.
-        let _ = self.describe(0, value);
+        (self.report, self.steps) = (Some(Report::default()), Steps::of_description(self.extent));
+        let described = self.describe(0, value);
+        // The value is wrong even if there are no steps left to say all that is wrong with it. A full check may say more
+        // than a short one.
+        if self.extent == Extent::Short {
+            described?;
+        }
         let errors = self.report.take().map(|report| report.errors).unwrap_or_default();
         let none = || vec!["the schema does not allow them".to_owned()];
         Ok(Some(if errors.is_empty() { none() } else { errors }))

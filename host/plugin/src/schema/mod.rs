@@ -25,6 +25,7 @@ use jsonschema::{Draft, Registry, uri};
 use keyword::Node;
 pub(crate) use room::Room;
 use serde_json::Value;
+use steps::Extent;
 
 /// The base of a schema that has no `$id`.
 const DEFAULT_BASE: &str = "json-schema:///";
@@ -70,7 +71,15 @@ impl Schema {
     /// # Errors
     /// The schema does not allow the value, or the check takes too many steps.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Refusal> {
-        Check::new(&self.nodes).run(value)
+        Check::new(&self.nodes, Extent::Full).run(value)
+    }
+
+    /// What [`Schema::check`] finds, if that takes milliseconds at most.
+    pub(crate) fn check_shortly(&self, value: &Value) -> Option<Result<(), Refusal>> {
+        match Check::new(&self.nodes, Extent::Short).run(value) {
+            Err(Refusal::TooManySteps) => None,
+            checked => Some(checked),
+        }
     }
 }
 

@@ -5,26 +5,39 @@ pub(super) struct TooManySteps;
 
 pub(super) type Checked<T> = Result<T, TooManySteps>;
 
+/// How long a check may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Milliseconds at worst.
+    Short,
+    /// Seconds at worst.
+    Full,
+}
+
 /// The steps that a check may still take. A step is some nanoseconds of work: so many bytes are compared.
 pub(super) struct Steps(u64);
 
-impl Default for Steps {
-    fn default() -> Self {
-        Self(Self::MAX)
-    }
-}
-
 impl Steps {
-    /// The steps of a check: seconds on one core at worst, and microseconds for what honest tools need.
+    /// The steps of a full check: seconds on one core at worst, and microseconds for what honest tools need.
     const MAX: u64 = 200_000_000;
+    /// The steps of a short check.
+    const SHORT: u64 = 1_000_000;
     /// The steps of looking at a schema and a value, whatever they are.
     pub(super) const VISIT: u64 = 128;
     /// The steps of looking at a member or an item.
     pub(super) const PART: u64 = 16;
 
+    /// The steps of a check.
+    pub(super) fn of_check(extent: Extent) -> Self {
+        Self(match extent {
+            Extent::Short => Self::SHORT,
+            Extent::Full => Self::MAX,
+        })
+    }
+
     /// The steps of describing what is wrong with a value.
-    pub(super) fn of_description() -> Self {
-        Self(Self::MAX / 10)
+    pub(super) fn of_description(extent: Extent) -> Self {
+        Self(Self::of_check(extent).0 / 10)
     }
 
     /// Takes steps.
