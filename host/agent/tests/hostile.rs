@@ -4,12 +4,12 @@
 
 mod common;
 
-use common::{CALL_MARKS, Scripted, built, limits, sandbox, task, text, text_with_call_marks, toolbox};
-use gavel_agent::{AgentEpisode, Episode, EpisodeProgress, Policy, ToolSet, Tools};
+use common::{CALL_MARKS, Scripted, built, hostile_server, limits, sandbox, task, text, text_with_call_marks, toolbox};
+use gavel_agent::{AgentEpisode, Episode, EpisodeProgress, McpServer, Policy, ToolSet, ToolSource, Tools};
 use gavel_data::{FinishReason, Role, Sample, ToolEnding, Trajectory};
-use gavel_plugin::{Agent, ClockGrant, Limits, PluginSpec};
+use gavel_plugin::{Agent, ClockGrant, Limits, PluginSpec, Tool};
 use gavel_text::RenderOptions;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn play(set: &Arc<ToolSet>, turns: &[&str], row: Value) -> (Trajectory, Sc
     (sample.trajectories.into_iter().next().unwrap(), policy)
 }
 
-fn with_tool<T>(spec: PluginSpec, test: impl AsyncFnOnce(&Arc<ToolSet>) -> T) -> T {
+fn with_tool<T>(spec: impl Into<ToolSource>, test: impl AsyncFnOnce(&Arc<ToolSet>) -> T) -> T {
     let sandbox = sandbox();
     sandbox.handle().block_on(async {
         let set = Arc::new(ToolSet::load(&sandbox, vec![spec.into()]).await.unwrap());
@@ -82,6 +82,68 @@ fn a_tool_that_misbehaves_costs_its_own_call() {
             // The state is lost, but the episode continues.
             assert_eq!((answers[2].as_str(), trajectory.finish_reason), ("2", FinishReason::Stop), "{name}");
         }
+    });
+}
+
+/// The toolbox with another schema of `add`.
+fn with_schema(schema: Value) -> PluginSpec {
+    PluginSpec { params: Map::from_iter([("schema".to_owned(), schema)]), ..toolbox() }
+}
+
+/// Schemas that a plain check would follow for ever or for long. Each has arguments that fit, others that do not, and
+/// what the policy reads of these.
+fn hostile_schemas() -> [(Value, Value, Value, &'static str); 3] {
+    let node = |required: &str| json!({"type": "object", "properties": {"in": {"$ref": "#/$defs/node"}}, "required": [required]});
+    let node = json!({"anyOf": [node("and"), node("or"), {"type": "string"}]});
+    let recursive = json!({"$ref": "#/$defs/node", "$defs": {"node": node}});
+    let nested = |inmost: Value| (0..40).fold(inmost, |value, _| json!({"in": value, "or": true}));
+    let twice = (0..34).map(|number| {
+        let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
+        (number.to_string(), json!({"allOf": [next, next]}))
+    });
+    let last = ("34".to_owned(), json!({"type": "object", "required": ["a"]}));
+    let doubling = json!({"$ref": "#/$defs/0", "$defs": twice.chain([last]).collect::<Map<_, _>>()});
+    let dear = json!({"properties": {"list": {"items": {"format": "regex"}}}});
+    let list = |length: usize| json!({"list": vec!["a"; length]});
+    [
+        (recursive, nested(json!("leaf")), nested(json!({"in": "leaf"})), "error: {\"in\":{\"in\":"),
+        (doubling, json!({"a": 1}), json!({}), "error: \"a\" is a required property"),
+        (dear, list(9), list(11), "error: the arguments of `add` are nested too deep, or too long, to be checked"),
+    ]
+}
+
+#[test]
+fn a_schema_whose_check_would_not_end_costs_its_own_call() {
+    use ToolEnding::{Answered, CalledWrongly};
+    for (schema, right, wrong, said) in hostile_schemas() {
+        let tools: [(ToolSource, _); 2] =
+            [(with_schema(schema.clone()).into(), "0"), (hostile_server(&format!("schema {schema}")).into(), "5")];
+        for (tool, answer) in tools {
+            with_tool(tool, async |set| {
+                let [right, wrong] = [&right, &wrong].map(|arguments| call("add", arguments));
+                let (trajectory, _) = play(set, &[&right, &wrong, &right, "well"], json!({"prompt": "Add."})).await;
+                let endings: Vec<_> = trajectory.report.tool_uses.iter().map(|tool_use| tool_use.ending).collect();
+                assert_eq!(endings, [Answered, CalledWrongly, Answered], "{schema}");
+                let answers = answers(&trajectory);
+                assert!(answers[1].starts_with(said), "{}", answers[1]);
+                assert_eq!([&answers[0], &answers[2]], [answer; 2]);
+                assert_eq!(trajectory.finish_reason, FinishReason::Stop);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_tool_whose_schema_is_too_long_is_refused_by_its_name() {
+    let sandbox = sandbox();
+    sandbox.handle().block_on(async {
+        let long = "the schema of function `add` has 300018 bytes, more than the 262144 allowed";
+        let hint = "hint: shorten it where the tool describes it";
+        let refused = with_schema(json!({"description": "d".repeat(300_000)}));
+        let error = Tool::load(&sandbox, refused).await.err().unwrap().to_string();
+        assert_eq!(error, format!("tool `toolbox`: {long}\n  {hint}"));
+        let error = McpServer::load(hostile_server("long-schema"), &sandbox).await.err().unwrap().to_string();
+        assert_eq!(error, format!("tool `server`: {long}\n{hint}"));
     });
 }
 

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Scripted, limits, sandbox, task, text};
+use common::{HOSTILE, Scripted, hostile_server as hostile, limits, sandbox, server, task, text};
 use gavel_agent::{
     Episode, EpisodeLimits, EpisodeProgress, McpSource, McpSpec, Policy, ToolLimits, ToolSet, ToolSource, Tools,
 };
@@ -24,15 +24,6 @@ use std::time::Duration;
 /// The revision of 2026-07-28, which has no `initialize`, and those before it.
 const SDKS: [&str; 2] = ["newest", "mcp-1.30.0"];
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_server.py");
-
-const HOSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_hostile.py");
-
-/// A server; starting Python takes seconds on a busy machine.
-fn server(source: McpSource) -> McpSpec {
-    let (timeout, output) = (Duration::from_secs(60), 64 << 10);
-    let (api_key_env, env, limit, retries) = (None, Vec::new(), None, 5);
-    McpSpec { name: "server".into(), source, api_key_env, env, timeout, output, limit, retries }
-}
 
 fn program(sdk: &str, what: &str) -> McpSpec {
     server(McpSource::Program(["python3", SCRIPT, sdk, what].map(str::to_owned).to_vec()))
@@ -310,10 +301,6 @@ fn calls_wait_for_their_turns_of_a_limiter() {
     assert_eq!(waits.turns, calls as u64);
     // Two seconds are between two turns, and a call takes some of them.
     assert!(waits.longest > Duration::from_millis(100), "{waits:?}");
-}
-
-fn hostile(way: &str) -> McpSpec {
-    server(McpSource::Program(["python3", HOSTILE, way].map(str::to_owned).to_vec()))
 }
 
 #[test]

@@ -34,6 +34,10 @@ def answer(message, key=""):
             mode, key = os.environ["GAVEL_TEST_MCP_MODE"], os.environ["GAVEL_TEST_MCP_PROGRAM_KEY"]
             schema = {"type": "object", "properties": {"mode": {"enum": [mode]}, "key": {"default": key}}}
             result = {"tools": [{**TOOL, "description": f"Adds in {mode}.", "inputSchema": schema}]}
+        if WAY.startswith("schema "):
+            result = {"tools": [{**TOOL, "inputSchema": json.loads(WAY.removeprefix("schema "))}]}
+        if WAY == "long-schema":
+            result = {"tools": [{**TOOL, "inputSchema": {"description": "d" * 300_000}}]}
         if WAY == "many-functions":
             result["tools"] = [{**TOOL, "name": f"add{index}"} for index in range(2_000)]
     elif method == "tools/call":

@@ -3,8 +3,8 @@
 
 use futures::FutureExt;
 use gavel_agent::{
-    ConversationKey, EpisodeLimits, History, LeftOut, OnFailedCall, OnToolFailure, PendingTurn, Policy, ToolLimits,
-    Turn, TurnRequest,
+    ConversationKey, EpisodeLimits, History, LeftOut, McpSource, McpSpec, OnFailedCall, OnToolFailure, PendingTurn,
+    Policy, ToolLimits, Turn, TurnRequest,
 };
 use gavel_data::{FinishReason, Task};
 use gavel_plugin::{Limits, PluginSpec, Sandbox, SandboxConfig};
@@ -124,6 +124,21 @@ pub fn sandbox() -> Sandbox {
 pub fn toolbox() -> PluginSpec {
     let limits = Limits { cpu: Duration::from_millis(200), memory: 16 << 20, ..Limits::default() };
     PluginSpec { limits, ..PluginSpec::new("toolbox", built("guests/toolbox.wasm")) }
+}
+
+/// The program of an MCP server that misbehaves.
+pub const HOSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_hostile.py");
+
+/// An MCP server; starting Python takes seconds on a busy machine.
+pub fn server(source: McpSource) -> McpSpec {
+    let (timeout, output) = (Duration::from_secs(60), 64 << 10);
+    let (api_key_env, env, limit, retries) = (None, Vec::new(), None, 5);
+    McpSpec { name: "server".into(), source, api_key_env, env, timeout, output, limit, retries }
+}
+
+/// An MCP server that misbehaves in this way.
+pub fn hostile_server(way: &str) -> McpSpec {
+    server(McpSource::Program(["python3", HOSTILE, way].map(str::to_owned).to_vec()))
 }
 
 /// The toolbox with so much time that none of its calls ends before the sample does.

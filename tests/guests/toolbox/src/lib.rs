@@ -17,6 +17,8 @@ struct Params {
     pure: bool,
     /// The name that it gives itself.
     name: Option<String>,
+    /// The schema of `add`, instead of its own.
+    schema: Option<Value>,
 }
 
 /// What all sessions have added in this instance.
@@ -45,6 +47,7 @@ impl Tool for Toolbox {
     fn specs(&self) -> Vec<ToolSpec> {
         let empty = || json!({"type": "object", "additionalProperties": false});
         let add = json!({"type": "object", "properties": {"by": {"type": "integer"}}, "required": ["by"], "additionalProperties": false});
+        let add = self.params.schema.clone().unwrap_or(add);
         let size = json!({"type": "object", "properties": {"bytes": {"type": "integer"}}, "required": ["bytes"]});
         let wait = json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]});
         let fail = json!({"type": "object", "properties": {"how": {"enum": ["wrong", "away", "broken"]}}, "required": ["how"]});
