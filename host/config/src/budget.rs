@@ -34,3 +34,23 @@ impl BudgetTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_a_finite_number_above_0() {
+        let error = |money: &str| {
+            let table: BudgetTable = toml::from_str(&format!("money = {money}")).unwrap();
+            table.validate(true).err().map(|error| error.to_string())
+        };
+        for (money, found) in
+            [("nan", "NaN"), ("-nan", "NaN"), ("inf", "inf"), ("-inf", "-inf"), ("0.0", "0"), ("-0.5", "-0.5")]
+        {
+            let says = format!("budget.money must be a number above 0, not {found}");
+            assert_eq!(error(money), Some(says), "{money}");
+        }
+        assert_eq!(error("0.5"), None);
+    }
+}
