@@ -242,6 +242,22 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_is_too_long_is_named_and_the_rest_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.jsonl");
+        // Both are JSON.
+        let row = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - r#"{"a":""}"#.len()));
+        let [longest, too_long] = [0, 1].map(|more| row(row_size::MOST_BYTES + more));
+        std::fs::write(&path, [&*longest, &*too_long, r#"{"a":2}"#].join("\n")).unwrap();
+        let rows: Vec<_> = RowReader::open(&path).unwrap().collect();
+        let [longest, too_long, last] = &rows[..] else { panic!("{} rows", rows.len()) };
+        assert_eq!(longest.as_ref().unwrap().place, "line 1");
+        let says = "the row has more than 67108864 bytes\nhint: remove the row, or shorten its values";
+        assert_eq!(too_long.as_ref().unwrap_err().to_string(), format!("{}, line 2: {says}", path.display()));
+        assert_eq!(last.as_ref().unwrap().place, "line 3");
+    }
+
+    #[test]
     fn a_byte_order_mark_is_not_a_part_of_the_first_row() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.jsonl");
