@@ -180,6 +180,44 @@ fn a_pure_tool_may_be_reused_with_the_folder_that_it_reads() {
 }
 
 #[test]
+fn a_tool_that_declares_itself_pure_falsely_keeps_to_its_calls() {
+    let sandbox = sandbox();
+    let spec = spec(json!({"pure": true}));
+    let limits = Limits { cpu: Duration::from_secs(60), deadline: Duration::from_secs(300), ..spec.limits };
+    let spec = PluginSpec { limits, reuse: NonZeroU32::new(64), ..spec };
+    let tool = sandbox.handle().block_on(Tool::load(&sandbox, spec)).unwrap();
+    sandbox.handle().block_on(async {
+        let mut sessions = [session(&tool, json!({"secret": 1})).await, session(&tool, json!({"secret": 2})).await];
+        let add = async |session: &mut ToolSession| {
+            // The session itself is new in each call.
+            assert_eq!(call(session, "add", json!({"by": 1})).await.as_deref(), Ok("1"));
+        };
+        let kept = async |session: &mut ToolSession| call(session, "claim", json!({})).await.unwrap();
+        // What an instance keeps is what its tool kept, and ends after 64 calls. The functions are the first of these.
+        for number in 0..80 {
+            let session = &mut sessions[number % 2];
+            add(session).await;
+            assert_eq!(kept(session).await, ((number + 1) % 32).to_string(), "{number}");
+        }
+        for (session, secret) in sessions.iter_mut().zip(1..) {
+            assert_eq!(call(session, "settings", json!({})).await, Ok(json!({"secret": secret}).to_string()));
+        }
+        // It ends with a call that fails or exceeds a budget, too.
+        for (name, arguments) in [("trap", json!({})), ("flood", json!({"bytes": 8 * MIB}))] {
+            let session = &mut sessions[0];
+            add(session).await;
+            assert_ne!(kept(session).await, "0");
+            let failed = call(session, name, arguments).await.unwrap_err();
+            assert!(
+                matches!(failed, Outcome::Fault { whose: Blame::Plugin, .. } | Outcome::OutOfBudget { .. }),
+                "{failed:?}"
+            );
+            assert_eq!(kept(session).await, "0", "{name}");
+        }
+    });
+}
+
+#[test]
 fn trajectories_wait_for_room_with_nothing_in_hand() {
     // Room for two sessions at a time, and each trajectory has two.
     let config = SandboxConfig { memory: 80 * MIB, ..SandboxConfig::with_threads(NonZeroUsize::new(2).unwrap()) };
