@@ -100,7 +100,7 @@ mod tests {
     use axum::routing::get;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
+    use tokio::net::{TcpSocket, TcpStream};
 
     #[tokio::test]
     async fn a_connection_that_asks_nothing_is_closed_and_others_are_answered() {
@@ -168,6 +168,39 @@ mod tests {
         let mut text = String::new();
         asking.read_to_string(&mut text).await.unwrap();
         assert!(text.ends_with("\r\n\r\ntrue"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_no_answer_leaves_the_server_to_others() {
+        const MOST: usize = 4;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let endless = || async { Body::from_stream(futures::stream::repeat(Ok::<_, Infallible>(vec![0; 1 << 16]))) };
+        let router = Router::new().route("/", get(endless)).route("/health", get(|| async { "healthy" }));
+        // Longer than the test may take: no unread answer is given up.
+        let limits = Limits { head: HEAD, read: Duration::from_secs(3600), connections: MOST };
+        tokio::spawn(serve_within(listener, router, limits));
+        let mut unread = Vec::new();
+        for _ in 0..MOST {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(HELLO).await.unwrap();
+            // The answer has begun.
+            stream.read_exact(&mut [0; 12]).await.unwrap();
+            unread.push(stream);
+        }
+        // It has no more connections, and they stay open.
+        let mut further = TcpStream::connect(address).await.unwrap();
+        assert!(matches!(further.read(&mut [0]).await, Ok(0) | Err(_)));
+        let other = TcpSocket::new_v4().unwrap();
+        other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut other = other.connect(address).await.unwrap();
+        other.write_all(b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut text = String::new();
+        other.read_to_string(&mut text).await.unwrap();
+        assert!(text.ends_with("\r\n\r\nhealthy"), "{text}");
+        for mut stream in unread {
+            stream.read_exact(&mut vec![0; 1 << 16]).await.unwrap();
+        }
     }
 
     /// Sends when it is dropped.
