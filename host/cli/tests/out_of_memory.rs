@@ -4,7 +4,7 @@
 
 mod project;
 
-use project::{Project, stderr};
+use project::{Project, built, lines, stderr};
 use std::process::{Command, Output};
 
 /// Rows and a model whose activations take some gibibytes at once.
@@ -26,9 +26,14 @@ fn large() -> Project {
 
 /// Runs `gavel` with at most this many bytes of writable memory.
 fn limited(project: &Project, bytes: u64, args: &[&str]) -> Output {
+    within(project, &format!("-d {}", bytes / 1024), args)
+}
+
+/// Runs `gavel` within a limit of the shell's `ulimit`.
+fn within(project: &Project, limit: &str, args: &[&str]) -> Output {
     let gavel = env!("CARGO_BIN_EXE_gavel");
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", bytes / 1024), gavel]).args(args);
+    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), gavel]).args(args);
     shell.current_dir(project.path("")).env("NO_COLOR", "1").output().unwrap()
 }
 
@@ -48,6 +53,35 @@ fn a_micro_batch_that_does_not_fit_is_named_with_its_setting() {
         let output = limited(&project, 1500 << 20, &[&smaller[..], resume].concat());
         assert!(output.status.success(), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn plugins_in_a_small_address_space_take_turns_or_do_not_start() {
+    let project = Project::empty();
+    let row = |number: u32| serde_json::json!({"prompt": "Say", "response": number.to_string()}).to_string() + "\n";
+    project.write("rows.jsonl", &(0..2000).map(row).collect::<String>());
+    let plugin = built("plugins/format.wasm").display().to_string();
+    let params = r#"{"pattern": "[0-9]*5"}"#;
+    let args = ["score", "--plugin", &plugin, "--params", params, "--data", "rows.jsonl", "--out", "scores.jsonl"];
+    let rewards = || -> Vec<_> {
+        lines(&project.path("scores.jsonl")).into_iter().map(|mut line| line.remove("reward")).collect()
+    };
+    project.succeed(&args);
+    let expected = rewards();
+    assert_eq!(expected.iter().filter(|reward| **reward == Some(serde_json::json!(1.0))).count(), 200);
+    let said = |gib: u64| {
+        let output = within(&project, &format!("-v {}", gib << 20), &args);
+        (output.status.code(), stderr(&output))
+    };
+    // Room for a few calls at once.
+    let (code, told) = said(100);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("is limited to 102400 MiB: plugins run without a pool, with "), "{told}");
+    assert!(rewards() == expected);
+    let (code, told) = said(50);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("is limited to 51200 MiB, and plugins need "), "{told}");
+    assert!(told.contains("\nhint: `ulimit -v unlimited` lifts the limit"), "{told}");
 }
 
 #[test]
