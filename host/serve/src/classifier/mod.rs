@@ -9,6 +9,8 @@ mod inputs;
 mod labels;
 mod pairs;
 mod predict;
+#[cfg(test)]
+mod refused;
 mod request;
 mod server;
 

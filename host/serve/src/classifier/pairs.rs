@@ -53,7 +53,7 @@ pub(super) enum AskedRerank {
 const COPIES: usize = 64 << 20;
 
 /// The pairs of a query with each of these texts. Each pair has a copy of the query.
-fn pairs(query: &str, texts: &[String]) -> Result<Vec<Input>, ApiError> {
+pub(super) fn pairs(query: &str, texts: &[String]) -> Result<Vec<Input>, ApiError> {
     check_texts(texts.len())?;
     match query.len().saturating_mul(texts.len()) {
         0..=COPIES => Ok(texts.iter().map(|text| pair(query, text)).collect()),

@@ -9,7 +9,7 @@ mod corpus;
 pub(crate) mod error;
 mod logprobs;
 #[cfg(test)]
-mod refused;
+pub(crate) mod refused;
 pub(crate) mod server;
 pub(crate) mod settings;
 mod stream;

@@ -37,7 +37,7 @@ async fn ask(router: &Router, method: Method, path: &str, body: String) -> (u16,
     (status, serde_json::from_slice(&bytes).unwrap())
 }
 
-async fn post(router: &Router, path: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn post(router: &Router, path: &str, body: Value) -> (u16, Value) {
     ask(router, Method::POST, path, body.to_string()).await
 }
 
