@@ -8,12 +8,12 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use gavel_policy::{Device, EngineConfig, Model};
-use gavel_rollout::{AsyncEngine, CacheDuring, Weights};
+use gavel_rollout::{AsyncEngine, CacheDuring, Observer, Weights};
 use gavel_text::TextModel;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -23,10 +23,14 @@ fn engine() -> AsyncEngine {
 }
 
 fn engine_of(positions: usize) -> AsyncEngine {
+    engine_with(positions, Arc::new(()))
+}
+
+fn engine_with(positions: usize, observer: Arc<dyn Observer>) -> AsyncEngine {
     let sizes = json!({"vocab_size": 259, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
                        "num_attention_heads": 2, "max_position_embeddings": positions});
     let model = Model::random(serde_json::from_value(sizes).unwrap(), 3, Device::Cpu).unwrap();
-    AsyncEngine::start(model, TextModel::byte_level(), EngineConfig::default(), Arc::new(())).unwrap()
+    AsyncEngine::start(model, TextModel::byte_level(), EngineConfig::default(), observer).unwrap()
 }
 
 async fn ask(router: &Router, method: Method, path: &str, body: String) -> (u16, Value) {
@@ -114,6 +118,28 @@ async fn log_probabilities_of_prompts_are_counted_once_for_each_response() {
         });
         assert_eq!(refused.err(), says.map(Value::from), "{tokens} {choices}");
     }
+}
+
+/// The tokens that each step drew.
+#[derive(Default)]
+struct Steps(Mutex<Vec<usize>>);
+
+impl Observer for Steps {
+    fn stepped(&self, tokens: usize, _: u64) {
+        self.0.lock().unwrap().push(tokens);
+    }
+}
+
+#[tokio::test]
+async fn the_responses_to_a_request_are_drawn_in_the_steps_of_one() {
+    let steps = Arc::new(Steps::default());
+    let router = router(engine_with(64, steps.clone()), Arc::new(Metrics::default()), "a");
+    let stops: Vec<String> = (0..16).map(|number| format!("{number:01024}")).collect();
+    let asked = json!({"prompt": vec!["a"; 4], "n": 16, "stop": stops, "max_tokens": 8, "ignore_eos": true});
+    let (status, answer) = post(&router, "/v1/completions", asked).await;
+    assert_eq!((status, &answer["usage"]["completion_tokens"]), (200, &json!(4 * 16 * 8)), "{answer}");
+    let drawn: Vec<usize> = steps.0.lock().unwrap().iter().copied().filter(|tokens| *tokens > 0).collect();
+    assert_eq!(drawn, [64; 8]);
 }
 
 #[tokio::test]
