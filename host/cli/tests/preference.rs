@@ -196,6 +196,27 @@ fn dpo_trains_adapters_with_the_base_as_its_reference() {
 }
 
 #[test]
+fn a_run_that_fails_leaves_a_checkpoint_of_its_last_whole_step() {
+    let project = project();
+    start(&project);
+    for (command, config) in [("sft", "sft.toml"), ("reward-model", "reward.toml"), ("dpo", "dpo.toml")] {
+        // The first step ruins the weights, and the loss of the second is not finite.
+        let (name, rate) = (format!("log.name=failing-{command}"), "train.learning_rate=1e38");
+        let args = [command, "-c", config, "--set", &name, "--set", rate, "--set", "train.steps=6"];
+        let checkpoints = format!("runs/failing-{command}/checkpoints");
+        for resume in [&[][..], &["--resume"]] {
+            let output = project.run(&[&args[..], resume].concat());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+            assert!(said.contains("step 2: ") && said.contains("nothing was changed"), "{command}: {said}");
+            let entries = std::fs::read_dir(project.path(&checkpoints)).unwrap();
+            let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            assert_eq!(names, ["step-000001"], "{command}");
+        }
+    }
+}
+
+#[test]
 fn epochs_are_as_many_steps_as_their_pairs_need() {
     let project = project();
     project.write("epochs.toml", &project.read("reward.toml").replace("steps = 6", "epochs = 2"));
