@@ -21,6 +21,10 @@ from gavel_rl.scorer import Scorer
 #: The scorers of this process, by their configuration.
 _scorers: dict[tuple[int, str], tuple[Scorer, Tally]] = {}
 
+#: What the last row was scored with. verl passes the same objects with each row, and to compare them takes less time
+#: than to read them.
+_last: tuple[Any, tuple[Scorer, Tally]] | None = None
+
 
 async def compute_score(
     data_source: str | None,
@@ -64,6 +68,14 @@ _OPTIONS = ("limits", "grants", "chat", "limiter", "exec", "workers", "seed")
 
 
 def _scorer(config: Mapping[str, Any], no_score: float) -> tuple[Scorer, Tally]:
+    global _last
+    given = (os.getpid(), no_score, tuple(config.items()))
+    if _last is None or _last[0] != given:
+        _last = given, _made(config, no_score)
+    return _last[1]
+
+
+def _made(config: Mapping[str, Any], no_score: float) -> tuple[Scorer, Tally]:
     plain = _plain(config)
     key = (os.getpid(), json.dumps([plain, no_score]))
     if key not in _scorers:
