@@ -228,11 +228,18 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
         .max_component_instance_size(INSTANCE_BYTES)
         .max_memory_size(SLOT_MEMORY)
         .pagemap_scan(Enabled::Auto);
-    // Without the scan, all of these bytes would be cleared after each call, touched or not.
-    if PoolingAllocationConfig::is_pagemap_scan_available() {
+    // Without the scan, all of these bytes would be cleared after each call, touched or not. With swap, it would miss
+    // some: https://github.com/bytecodealliance/wasmtime/pull/14357
+    if PoolingAllocationConfig::is_pagemap_scan_available() && !may_swap() {
         pool.linear_memory_keep_resident(KEEP_RESIDENT).table_keep_resident(KEEP_RESIDENT);
     }
     pool
+}
+
+/// Whether the kernel may move pages to swap: if it has some, or does not say.
+fn may_swap() -> bool {
+    // Its first line has the titles of its columns.
+    std::fs::read_to_string("/proc/swaps").map_or(true, |swaps| swaps.lines().count() > 1)
 }
 
 fn engine_error(error: wasmtime::Error) -> LoadError {
