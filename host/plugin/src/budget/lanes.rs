@@ -64,12 +64,12 @@ struct Lane {
 }
 
 impl Lanes {
-    /// The fast lane has `threads`, the slow one fewer, at a lower priority.
+    /// Each lane has `threads`, the slow one at a lower priority.
     pub(crate) fn new(threads: NonZeroUsize) -> io::Result<Self> {
-        let slow = (threads.get() - 1).max(1);
+        let threads = threads.get();
         Ok(Self {
-            fast: Lane::new("gavel-plugin", threads.get(), FAST_NICE, FAST_EVENT_INTERVAL)?,
-            slow: Lane::new("gavel-slow", slow, SLOW_NICE, SLOW_EVENT_INTERVAL)?,
+            fast: Lane::new("gavel-plugin", threads, FAST_NICE, FAST_EVENT_INTERVAL)?,
+            slow: Lane::new("gavel-slow", threads, SLOW_NICE, SLOW_EVENT_INTERVAL)?,
         })
     }
 
