@@ -27,6 +27,9 @@ const ECHOES: [(&str, &str); 4] = [
     ("src/plugin.c", include_str!("echoes/plugin.c")),
 ];
 
+/// The languages with an interpreter in each component.
+const INTERPRETED: [&str; 3] = ["python", "js", "ts"];
+
 /// Of these, the languages whose plugin also asks servers and runs programs.
 const REACH_OUT: [&str; 2] = ["python", "js"];
 
@@ -64,6 +67,8 @@ fn make(project: &Project, language: &str, kind: &str) {
     // An interpreter that started anew for each sample would cost more than the sample.
     let said = run(&["plugin", "inspect", &component(kind, language)]);
     assert!(said.contains("snapshot  yes"), "{said}");
+    let is_set_back = INTERPRETED.contains(&language) && !["agent", "tool"].contains(&kind);
+    assert_eq!(said.contains("an instance is set back to it"), is_set_back, "{said}");
 }
 
 fn component(kind: &str, language: &str) -> String {
@@ -144,6 +149,9 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     for language in ["c", "cpp"] {
         is_the_same_in_another_folder(&project, language);
     }
+    for language in ["python", "js"] {
+        each_call_uses_the_same(&project, language);
+    }
     project.write("rows.jsonl", &rows(1000));
     let all = score(&project, "reward", "rows.jsonl");
     let mut seen: Vec<String> = Vec::new();
@@ -180,6 +188,21 @@ fn a_reward_says_the_same_in_every_language_and_trains() {
     }
     types_are_checked_before_a_plugin_in_typescript_is_built(&project);
     exceptions::name_the_authors_lines(&project, "reward-ts");
+}
+
+/// Scores the same response several times with one worker: first in a new instance, then in one that was set back.
+fn each_call_uses_the_same(project: &Project, language: &str) {
+    let row =
+        |id: usize| json!({"id": id, "prompt": "?", "response": "Answer: 4", "ground_truth": "4"}).to_string() + "\n";
+    project.write("same.jsonl", &(0..5).map(row).collect::<String>());
+    let plugin = component("reward", language);
+    let args = ["score", "--plugin", &plugin, "--data", "same.jsonl", "--out", "used.jsonl", "--workers", "1"];
+    project.succeed(&[&args[..], &["--fuel", "1000000000000", "--cpu", "60s", "--timeout", "300s"]].concat());
+    let rows = lines(&project.path("used.jsonl"));
+    let used = rows.iter().map(|row| &row["plugins"][format!("reward-{language}")]);
+    let used: Vec<Value> = used.map(|call| json!([call["score"], call["fuel"], call["peak_memory"]])).collect();
+    assert!(used[0][0] == 1.0 && used[0][1].as_u64() > Some(0), "{used:?}");
+    assert!(used.len() == 5 && used.iter().all(|other| *other == used[0]), "{language}: {used:?}");
 }
 
 /// Builds a reward again elsewhere, from its sources alone.

@@ -34,6 +34,8 @@ pub struct Inspection {
     pub snapshot: bool,
     /// Why there is no snapshot, so that `init` runs in each call.
     pub no_snapshot: Option<String>,
+    /// Whether an instance is set back to the snapshot for its next call, which costs less than a new one.
+    pub set_back: bool,
     /// Why there is no `info`.
     pub info_missing: Option<String>,
 }
@@ -74,6 +76,7 @@ pub async fn inspect(sandbox: &Sandbox, spec: PluginSpec) -> Result<Inspection, 
         imports,
         snapshot: plugin.is_some() && no_snapshot.is_none(),
         no_snapshot,
+        set_back: plugin.as_ref().is_some_and(Plugin::is_set_back),
         info: plugin.map(|plugin| plugin.info().clone()),
         functions,
         functions_missing,

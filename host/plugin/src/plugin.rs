@@ -51,6 +51,11 @@ impl Plugin {
         self.loaded.no_snapshot.as_ref().map(NoSnapshot::to_string)
     }
 
+    /// Whether its instances are set back to the snapshot for their next call.
+    pub(crate) fn is_set_back(&self) -> bool {
+        self.loaded.sets_back
+    }
+
     /// Whether it scores samples one by one.
     pub fn is_reward(&self) -> bool {
         self.exports("reward")

@@ -79,6 +79,35 @@ async fn a_call_from_a_snapshot_sees_nothing_of_the_last_one() {
 }
 
 #[tokio::test]
+async fn an_instance_that_is_set_back_gives_what_a_new_one_gives() {
+    let cache = tempfile::tempdir().unwrap();
+    let sandbox = sandbox(&cache);
+    // With memory of its own for 100 kB, and with more than can be set back.
+    for grows_by in [0, 100_000, 8 << 20] {
+        let params = json!({"fills": 8 << 20, "grows_by": grows_by, "recalls": true});
+        let limits = Limits { fuel: Some(1 << 40), ..Limits::default() };
+        let spec = PluginSpec {
+            params: serde_json::from_value(params).unwrap(),
+            limits,
+            ..PluginSpec::new("large", guest("stateful"))
+        };
+        assert!(inspect(&sandbox, spec.clone()).await.unwrap().set_back);
+        let plugin = Plugin::load(&sandbox, spec).await.unwrap();
+        let mut first = None;
+        for call in 0..20 {
+            let evaluation = plugin.score(&sample(), 1).await;
+            let Outcome::Scored(score) = evaluation.outcome else { panic!("{:?}", evaluation.outcome) };
+            // It was called once, and the call before was none.
+            assert_eq!((score.value, score.note.as_deref()), (1.0, Some("")));
+            let used = (evaluation.usage.fuel.unwrap(), evaluation.usage.peak_memory);
+            assert_eq!(used, *first.get_or_insert(used), "call {call} with {grows_by} bytes");
+        }
+    }
+    let small = PluginSpec::new("small", guest("stateful"));
+    assert!(!inspect(&sandbox, small).await.unwrap().set_back, "a new instance costs less");
+}
+
+#[tokio::test]
 async fn what_is_granted_never_becomes_part_of_a_snapshot() {
     let cache = tempfile::tempdir().unwrap();
     let grants = Grants { env: vec!["PATH".into()], ..Grants::default() };

@@ -154,6 +154,7 @@ fn print(path: &Path, found: &Inspection) {
     outln!("  hash      {}", found.hash);
     match (&found.info, &found.no_snapshot) {
         (None, _) => {}
+        (Some(_), None) if found.set_back => outln!("  snapshot  yes, and an instance is set back to it after a call"),
         (Some(_), None) => outln!("  snapshot  yes"),
         (Some(_), Some(reason)) => outln!("  snapshot  no ({reason})"),
     }

@@ -44,6 +44,17 @@ pub(crate) enum LaneEnd<T> {
     Lost(String),
 }
 
+impl<T> LaneEnd<Option<T>> {
+    /// `None` if it is done with `None`.
+    pub(crate) fn transpose(self) -> Option<LaneEnd<T>> {
+        match self {
+            Self::Done(output) => output.map(LaneEnd::Done),
+            Self::OverBudget(budget) => Some(LaneEnd::OverBudget(budget)),
+            Self::Lost(what) => Some(LaneEnd::Lost(what)),
+        }
+    }
+}
+
 pub(crate) struct Lanes {
     fast: Lane,
     slow: Lane,

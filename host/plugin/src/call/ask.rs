@@ -93,7 +93,7 @@ async fn ask_ready<Q: Question>(
     mut instance: ReadyInstance,
     question: Q,
 ) -> GuestResult<Answered<Q::Answer>> {
-    State::give_handles(&mut instance.store, &plugin.limits, question.handles());
+    instance.handles = State::give_handles(&mut instance.store, &plugin.limits, question.handles());
     let answer = question.ask(plugin.clone(), &instance.exports, &mut instance.store).await;
     instance.calls += 1;
     let fuel = used_fuel(&plugin, &instance.store);
@@ -105,7 +105,7 @@ async fn ask_ready<Q: Question>(
 }
 
 /// A further call of an idle instance; a call of a fresh instance if all memory
-/// is in use.
+/// is in use, or if the idle one cannot be set back.
 async fn ask_idle<Q: Question>(
     plugin: &Arc<Loaded>,
     turn: Turn,
@@ -116,16 +116,52 @@ async fn ask_idle<Q: Question>(
     let traces = setup.traces(plugin);
     let traces = instance.store.data_mut().begin_again(&plugin.granted, setup.seed, traces);
     instance.store.set_epoch_deadline(1);
-    if let Some(fuel) = plugin.limits.fuel
-        && let Err(error) = instance.store.set_fuel(fuel)
-    {
-        return CallReport::lost(&format!("no fuel for a call: {error:#}"));
-    }
-    let call = ask_ready(plugin.clone(), instance, question.clone());
+    let call = ask_again(plugin.clone(), instance, question.clone());
     let lanes = &plugin.shared.lanes;
     let (end, time) = lanes.run_now(turn, call, plugin.limits, traces.pauses.clone(), &plugin.history).await;
-    if traces.memory.crowded() {
-        return ask_fresh(plugin, plugin.turn().await, question, setup).await;
+    match end.transpose() {
+        Some(end) if !traces.memory.crowded() => CallReport::new(plugin, end, time, &traces),
+        _ => ask_fresh(plugin, plugin.turn().await, question, setup).await,
     }
-    CallReport::new(plugin, end, time, &traces)
+}
+
+/// A further call of an instance; `None` if the instance cannot be made ready for it.
+async fn ask_again<Q: Question>(
+    plugin: Arc<Loaded>,
+    mut instance: ReadyInstance,
+    question: Q,
+) -> Option<GuestResult<Answered<Q::Answer>>> {
+    match make_ready_again(&plugin, &mut instance).await {
+        Ok(true) => Some(ask_ready(plugin, instance, question).await),
+        Ok(false) => None,
+        Err(error) => {
+            tracing::debug!("an instance of `{}` was not set back: {error:#}", plugin.name);
+            None
+        }
+    }
+}
+
+/// Sets an idle instance back to the snapshot, if its plugin's are, and gives it fuel. Returns whether it is ready; if
+/// not, or after an error, it must not be called again.
+async fn make_ready_again(plugin: &Loaded, instance: &mut ReadyInstance) -> wasmtime::Result<bool> {
+    let mut fuel = plugin.limits.fuel;
+    if plugin.sets_back {
+        if fuel.is_some() {
+            // The call does not pay for it.
+            instance.store.set_fuel(u64::MAX)?;
+        }
+        let is_set_back = plugin.linked.set_back(&mut instance.store, &instance.exports, instance.handles).await;
+        if let Some(idle) = &plugin.idle {
+            idle.note(matches!(is_set_back, Ok(true)));
+        }
+        if !is_set_back? {
+            return Ok(false);
+        }
+        instance.store.data_mut().renew_table();
+        fuel = instance.fuel;
+    }
+    if let Some(fuel) = fuel {
+        instance.store.set_fuel(fuel)?;
+    }
+    Ok(true)
 }

@@ -23,8 +23,10 @@ pub(crate) struct Loaded {
     pub(crate) linked: Linked,
     pub(crate) slots: Slots,
     pub(crate) shared: Arc<Shared>,
-    /// Idle instances, which wait for further calls; `None` without `reuse`.
+    /// Idle instances, which wait for further calls; `None` without `reuse`, unless they are set back.
     pub(crate) idle: Option<Arc<IdleInstances>>,
+    /// Whether an idle instance is set back to the snapshot before a further call.
+    pub(crate) sets_back: bool,
     /// Whether its last calls outlived their first slice.
     pub(crate) history: Arc<History>,
     /// Why there is no snapshot, so that `init` runs in each instance.

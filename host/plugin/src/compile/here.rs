@@ -4,7 +4,8 @@ use super::functions::Functions;
 use super::order::{Form, NotCompiled, Order, chain};
 use crate::compile::engine_config::engine_config;
 use crate::compile::merge::merged;
-use crate::compile::snapshot;
+use crate::compile::{reset, snapshot};
+use std::borrow::Cow;
 use std::sync::Arc;
 use wasmtime::{CacheStore, Engine};
 
@@ -12,14 +13,17 @@ use wasmtime::{CacheStore, Engine};
 pub(super) fn compile_here(order: Order<'_>) -> Result<Vec<u8>, NotCompiled> {
     let invalid = |error: wasmtime::Error| NotCompiled::Invalid(chain(&error));
     let merged = merged(order.component);
-    let instrumented = match order.form {
-        Form::Plain => None,
-        Form::Instrumented => Some(snapshot::instrument(&merged).map_err(NotCompiled::Invalid)?),
+    if let Some(name) = reset::false_export(&merged) {
+        return Err(NotCompiled::Invalid(format!("it exports `{name}`, a name that the host keeps for itself")));
+    }
+    let component = match order.form {
+        Form::Plain => Cow::Borrowed(&*merged),
+        Form::Instrumented => Cow::Owned(snapshot::instrument(&merged).map_err(NotCompiled::Invalid)?),
+        Form::Snapshot => reset::with_reset(&merged),
     };
     let functions = order.functions.map(Functions::open);
     let engine = compiling(order.fuel, functions.clone().map(|known| known as _)).map_err(invalid)?;
-    let component = instrumented.as_deref().unwrap_or(&merged);
-    let code = engine.precompile_component(component).map_err(invalid)?;
+    let code = engine.precompile_component(&component).map_err(invalid)?;
     // Without the file, the next snapshot only takes longer.
     if let Some(Err(error)) = functions.map(|functions| functions.keep()) {
         tracing::debug!("the functions of a component are not kept: {error}");

@@ -12,6 +12,7 @@ mod here;
 mod limits;
 mod merge;
 mod order;
+mod reset;
 mod snapshot;
 mod trusted;
 
@@ -24,6 +25,9 @@ pub(crate) use engine_config::engine_config;
 pub use limits::{LoadBudget, LoadLimits};
 pub(crate) use merge::merged;
 pub(crate) use order::{Form, NotCompiled, Order, chain};
+pub(crate) use reset::{
+    MEMORY as RESET_MEMORY, MEMORY_START as RESET_MEMORY_START, REST as RESET_REST, STRETCHES as RESET_STRETCHES,
+};
 pub(crate) use snapshot::{Instrumented, NoSnapshot};
 
 use here::compile_here;

@@ -24,6 +24,8 @@ pub(crate) enum Form {
     Plain,
     /// With functions that read out its memory, for a snapshot.
     Instrumented,
+    /// A snapshot, with functions that set an instance back to it.
+    Snapshot,
 }
 
 /// Why there is no code.

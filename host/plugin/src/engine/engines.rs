@@ -21,8 +21,8 @@ const MIN_SLOTS: u32 = 64;
 const SLOT_MEMORY: usize = 1 << 30;
 /// A Python component has two memories: its own and an adapter's.
 const SLOT_MEMORIES: u32 = 2;
-/// A Python component with its shared libraries has about a dozen.
-const SLOT_CORE_INSTANCES: u32 = 16;
+/// A Python component with its shared libraries has about a dozen. One more sets an instance back.
+const SLOT_CORE_INSTANCES: u32 = 17;
 const SLOT_TABLES: u32 = 8;
 /// The most bytes of the host's own data for an instance. A Python component has
 /// thousands of globals and imports.

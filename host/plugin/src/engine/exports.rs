@@ -7,9 +7,11 @@ use crate::bindings::exports::gavel::plugin::agent::Answer;
 use crate::bindings::exports::gavel::plugin::lifecycle::Info;
 use crate::bindings::exports::gavel::plugin::sampler;
 use crate::bindings::gavel::plugin::types::{Failure, ToolSpec, Verdict};
+use crate::engine::reset::Reset;
 use crate::engine::versions::{v0_1, v0_2};
 use crate::imports::{ReferenceRef, SampleRef, State, TaskRef};
 use std::result::Result as Answered;
+use std::sync::Arc;
 use wasmtime::component::{Instance, InstancePre, Resource, ResourceAny};
 use wasmtime::{Error, Result, Store};
 
@@ -19,6 +21,8 @@ pub(crate) struct Linked {
     pub(crate) instance_pre: InstancePre<State>,
     exported: Vec<String>,
     indices: Indices,
+    /// The functions that set an instance back to the snapshot.
+    reset: Option<Arc<Reset>>,
 }
 
 #[derive(Clone)]
@@ -27,8 +31,13 @@ enum Indices {
     V0_2(v0_2::Indices),
 }
 
-/// The exports of an instance.
-pub(crate) enum Exports {
+/// An instance and its exports.
+pub(crate) struct Exports {
+    instance: Instance,
+    guests: Guests,
+}
+
+enum Guests {
     V0_1(v0_1::Guests),
     V0_2(v0_2::Guests),
 }
@@ -42,7 +51,8 @@ impl Linked {
             // Not reached: the version was checked before.
             other => return Err(Error::msg(format!("the contract {other} is not known"))),
         };
-        Ok(Self { instance_pre, exported, indices })
+        let reset = Reset::of(instance_pre.component()).map(Arc::new);
+        Ok(Self { instance_pre, exported, indices, reset })
     }
 
     /// Whether it exports this interface of the contract, such as `reward`.
@@ -64,19 +74,34 @@ impl Linked {
     /// The exports of an instance; an error means that their types differ from the
     /// contract's.
     pub(crate) fn exports(&self, store: &mut Store<State>, instance: &Instance) -> Result<Exports> {
-        Ok(match &self.indices {
-            Indices::V0_1(indices) => Exports::V0_1(indices.load(store, instance)?),
-            Indices::V0_2(indices) => Exports::V0_2(indices.load(store, instance)?),
-        })
+        let guests = match &self.indices {
+            Indices::V0_1(indices) => Guests::V0_1(indices.load(store, instance)?),
+            Indices::V0_2(indices) => Guests::V0_2(indices.load(store, instance)?),
+        };
+        Ok(Exports { instance: *instance, guests })
+    }
+
+    /// Whether its instances can be set back to the snapshot.
+    pub(crate) fn has_reset(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// Sets an instance back to the snapshot after a call that held at most `handles`, and left none. Returns whether it
+    /// could be; if not, it must not be called again.
+    pub(crate) async fn set_back(&self, store: &mut Store<State>, exports: &Exports, handles: usize) -> Result<bool> {
+        match &self.reset {
+            Some(reset) => reset.set_back(store, &exports.instance, handles).await,
+            None => Ok(false),
+        }
     }
 }
 
 /// The same call, whatever the version of the exports.
 macro_rules! call {
     ($exports:expr, $guests:ident => $call:expr) => {
-        match $exports {
-            Exports::V0_1($guests) => $call,
-            Exports::V0_2($guests) => $call,
+        match &$exports.guests {
+            Guests::V0_1($guests) => $call,
+            Guests::V0_2($guests) => $call,
         }
     };
 }
@@ -166,9 +191,9 @@ impl Exports {
         store: &mut Store<State>,
         session: ResourceAny,
     ) -> Result<Answered<Option<String>, Failure>> {
-        match self {
-            Self::V0_1(_) => Ok(Ok(None)),
-            Self::V0_2(guests) => need(&guests.tool, "tool")?.session().call_finish(store, session).await,
+        match &self.guests {
+            Guests::V0_1(_) => Ok(Ok(None)),
+            Guests::V0_2(guests) => need(&guests.tool, "tool")?.session().call_finish(store, session).await,
         }
     }
 
@@ -189,9 +214,9 @@ impl Exports {
         groups: &[Group],
         state: &[u8],
     ) -> Result<Answered<Estimates, Failure>> {
-        let advantage = match self {
-            Self::V0_1(_) => &None,
-            Self::V0_2(guests) => &guests.advantage,
+        let advantage = match &self.guests {
+            Guests::V0_1(_) => &None,
+            Guests::V0_2(guests) => &guests.advantage,
         };
         need(advantage, "advantage")?.call_estimate(store, step, groups, state).await
     }
@@ -202,9 +227,9 @@ impl Exports {
         store: &mut Store<State>,
         request: &sampler::Request,
     ) -> Result<Answered<sampler::Answer, Failure>> {
-        let sampler = match self {
-            Self::V0_1(_) => &None,
-            Self::V0_2(guests) => &guests.sampler,
+        let sampler = match &self.guests {
+            Guests::V0_1(_) => &None,
+            Guests::V0_2(guests) => &guests.sampler,
         };
         need(sampler, "sampler")?.call_sample(store, request).await
     }

@@ -18,7 +18,8 @@ impl FreshStore {
     /// The instance in this store after `init`, with its exports.
     pub(crate) fn ready(mut self, exports: Exports) -> ReadyInstance {
         let folders = self.store.data_mut().open_folders().unwrap_or_default();
-        ReadyInstance { store: self.store, exports, _permit: self.permit, calls: 0, folders }
+        let fuel = self.store.get_fuel().ok();
+        ReadyInstance { store: self.store, exports, _permit: self.permit, calls: 0, handles: 0, fuel, folders }
     }
 }
 
@@ -29,6 +30,10 @@ pub(crate) struct ReadyInstance {
     _permit: Option<InstancePermit>,
     /// Calls that it has answered.
     pub(crate) calls: u32,
+    /// The most handles that its last call may have held at once.
+    pub(crate) handles: usize,
+    /// The fuel that was left for its first call, where it is metered: some instances use fuel when they start.
+    pub(crate) fuel: Option<u64>,
     /// Granted folders that `init` opened, which it keeps open.
     pub(crate) folders: usize,
 }

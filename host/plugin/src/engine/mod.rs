@@ -5,6 +5,7 @@ mod exports;
 mod idle_instances;
 mod instance;
 mod instance_slots;
+mod reset;
 mod session_rooms;
 mod shared;
 mod ticking_engines;

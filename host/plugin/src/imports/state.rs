@@ -28,10 +28,17 @@ pub(crate) struct State {
 
 impl State {
     /// Sets the number of handles that the plugin gets with its call; they do not count towards the limit of handles.
-    pub(crate) fn give_handles(store: &mut Store<Self>, limits: &Limits, given: usize) {
+    /// Returns how many it may hold at once in all.
+    pub(crate) fn give_handles(store: &mut Store<Self>, limits: &Limits, given: usize) -> usize {
         let handles = limits.handles.saturating_add(given);
         store.set_max_component_handles(handles);
         store.data_mut().table.set_max_capacity(handles);
+        handles
+    }
+
+    /// Replaces its table, which holds nothing: a table that was larger would hold more than a new one may.
+    pub(crate) fn renew_table(&mut self) {
+        self.table = ResourceTable::new();
     }
 
     /// The number of folders that the plugin has open; `None` if it has any other handle.

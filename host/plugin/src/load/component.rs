@@ -51,6 +51,7 @@ pub(crate) fn compile_once(
     let kind: &[u8] = match form {
         Form::Plain => b"program",
         Form::Instrumented => b"instrumented",
+        Form::Snapshot => b"snapshot",
     };
     let key = Key::new(engines.reference()?, &[component, kind]);
     if let Some(((), code)) = shared.cache.find(&key) {

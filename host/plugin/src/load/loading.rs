@@ -13,7 +13,11 @@ use crate::load::spec::PluginSpec;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use std::sync::Arc;
+
+/// The interfaces whose calls may have an instance that answered another call before.
+const SHARES: [&str; 5] = ["reward", "judger", "taskset", "advantage", "sampler"];
 
 /// The description of compiled code.
 #[derive(Clone, Serialize, Deserialize)]
@@ -115,8 +119,12 @@ impl Loading<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         let functions = functions_file(self.shared, self.bytes);
-        let order =
-            Order { component: &wasm, form: Form::Plain, fuel: self.engines.fuel(), functions: functions.as_deref() };
+        let order = Order {
+            component: &wasm,
+            form: Form::Snapshot,
+            fuel: self.engines.fuel(),
+            functions: functions.as_deref(),
+        };
         let code = match self.shared.compiler.compile(order) {
             Ok(code) => code,
             Err(error) => return Ok(Err(NoSnapshot::Unusable(error.to_string()))),
@@ -148,11 +156,19 @@ impl Loading<'_> {
                 (loaded, initialised.info, memory)
             }
         };
+        // A run of an agent and a session of a tool have their own instance, except where the tool is pure.
+        let has = |interface: &str| loaded.linked.has(interface);
+        let shares = SHARES.into_iter().any(has) || (has("tool") && info.pure);
+        // An instance that is set back is as good as a new one for any number of calls.
+        let sets_back =
+            self.spec.reuse.is_none() && loaded.no_snapshot.is_none() && loaded.linked.has_reset() && shares;
         let idle = match self.spec.reuse {
             Some(_) if !info.pure => return Err(LoadError::NotPure { plugin: self.spec.name.clone() }),
-            reuse => reuse.map(|calls| self.shared.instances.idle(calls)),
+            None if sets_back => Some(NonZeroU32::MAX),
+            reuse => reuse,
         };
-        Ok(Arc::new(Loaded { info, idle, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
+        let idle = idle.map(|calls| self.shared.instances.idle(calls));
+        Ok(Arc::new(Loaded { info, idle, sets_back, first_reservation: memory, ..Arc::unwrap_or_clone(loaded) }))
     }
 
     /// Checks that the component scores or is a taskset, and connects its imports.
@@ -178,6 +194,7 @@ impl Loading<'_> {
             linked,
             slots: placed.slots(),
             idle: None,
+            sets_back: false,
             history: Arc::default(),
             shared: self.shared.clone(),
             no_snapshot,

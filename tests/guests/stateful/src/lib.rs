@@ -16,6 +16,8 @@ struct Stateful {
 struct Params {
     /// Declares itself pure, which is false.
     pure: bool,
+    /// Bytes of memory that `init` fills.
+    fills: usize,
     /// Bytes that each call adds to what is kept.
     grows_by: usize,
     /// A file that each call opens and leaves open.
@@ -32,7 +34,8 @@ impl Reward for Stateful {
     type Params = Params;
 
     fn new(params: Params) -> Result<Self, String> {
-        Ok(Self { params, calls: Cell::default(), kept: RefCell::default(), response: RefCell::default() })
+        let kept = RefCell::new(vec![vec![1; params.fills]]);
+        Ok(Self { params, calls: Cell::default(), kept, response: RefCell::default() })
     }
 
     fn info(&self) -> Info {

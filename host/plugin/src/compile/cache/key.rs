@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use wasmtime::Engine;
 
 /// The format of entries; it must change with anything that makes older entries wrong.
-const FORMAT: &str = "gavel-components-4";
+const FORMAT: &str = "gavel-components-5";
 
 /// The hash of everything that an entry depends on.
 pub(crate) struct Key(pub(super) String);

@@ -17,6 +17,7 @@ mod valid;
 use graph::Graph;
 use not_merged::NotMerged;
 use std::borrow::Cow;
+use wasmparser::types::Types;
 
 /// The component with one core module in place of all that can be merged. It
 /// depends only on the component's bytes, and so does the fuel of its calls. It is
@@ -29,6 +30,11 @@ pub(crate) fn merged(component: &[u8]) -> Cow<'_, [u8]> {
             Cow::Borrowed(component)
         }
     }
+}
+
+/// The items of a component without features that the languages' tools do not use; `None` if it is something else.
+pub(super) fn items(component: &[u8]) -> Result<Option<Types>, wasmparser::Error> {
+    valid::items(component)
 }
 
 fn merge(component: &[u8]) -> Result<Vec<u8>, NotMerged> {

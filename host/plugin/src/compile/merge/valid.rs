@@ -2,6 +2,7 @@
 
 use super::not_merged::NotMerged;
 use crate::compile::check;
+use wasmparser::types::Types;
 use wasmparser::{FuncValidatorAllocations, Parser, ValidPayload, Validator, WasmFeatures};
 
 /// What components of the languages' tools use; wasmtime supports all of it. A
@@ -21,23 +22,34 @@ const MERGED_FEATURES: WasmFeatures =
 /// Refuses an invalid component: its parts could be valid once they are merged,
 /// and the compiler sees only the result.
 pub(super) fn validate_built(component: &[u8]) -> Result<(), NotMerged> {
-    Ok(validate(component, FEATURES)?)
+    validate(component, FEATURES)?;
+    Ok(())
 }
 
-fn validate(component: &[u8], features: WasmFeatures) -> Result<(), wasmparser::Error> {
+/// The items of a component without features that the languages' tools do not use; `None` if it is something else.
+pub(super) fn items(component: &[u8]) -> Result<Option<Types>, wasmparser::Error> {
+    validate(component, MERGED_FEATURES)
+}
+
+fn validate(component: &[u8], features: WasmFeatures) -> Result<Option<Types>, wasmparser::Error> {
     let mut validator = Validator::new_with_features(features);
     let mut parser = Parser::new(0);
     parser.set_features(features);
     let mut allocations = FuncValidatorAllocations::default();
+    let mut types = None;
     for payload in parser.parse_all(component) {
         // Each body at once, since a list of all bodies is larger than the component.
-        if let ValidPayload::Func(function, body) = validator.payload(&payload?)? {
-            let mut function = function.into_validator(allocations);
-            function.validate(&body)?;
-            allocations = function.into_allocations();
+        match validator.payload(&payload?)? {
+            ValidPayload::Func(function, body) => {
+                let mut function = function.into_validator(allocations);
+                function.validate(&body)?;
+                allocations = function.into_allocations();
+            }
+            ValidPayload::End(found) => types = Some(found),
+            _ => {}
         }
     }
-    Ok(())
+    Ok(types)
 }
 
 /// Refuses a result that the compiler would refuse, or that costs it too much:
