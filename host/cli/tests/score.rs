@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -114,6 +115,18 @@ fn rows_come_from_stdin_and_scores_go_to_stdout() {
     assert_eq!(verdicts(&written), verdicts(&rows(&folder.path().join("scores.jsonl"))));
     assert_eq!(written[0]["reward"], 1.0);
     assert!(!folder.path().join("-").exists());
+
+    // What is no file is written to, and stays what it is.
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let output = scored("data.jsonl", "pipe");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+    assert_eq!(reader.join().unwrap().lines().count(), written.len());
 }
 
 #[test]

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// The output, a row a line.
 pub enum Output {
-    /// A file that gets its name when it is whole.
+    /// A file that gets its name when it is whole; `partial` is its name until then. What is no file, such as `/dev/null`,
+    /// keeps its name: another file in its place would be the end of the device.
     File {
         file: File,
-        partial: PathBuf,
+        partial: Option<PathBuf>,
         path: PathBuf,
     },
     Stdout,
@@ -33,8 +34,10 @@ impl Output {
         if path.is_dir() {
             bail!("--out {} is a folder\nhint: name a file in it", path.display());
         }
-        let partial = partial(path);
-        let file = File::create(&partial).with_context(|| format!("cannot write {}", path.display()))?;
+        let is_device = path.metadata().is_ok_and(|found| !found.is_file());
+        let partial = (!is_device).then(|| partial(path));
+        let file = File::create(partial.as_deref().unwrap_or(path));
+        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self::File { file, partial, path: path.to_owned() })
     }
 
@@ -49,7 +52,7 @@ impl Output {
     }
 
     pub fn finish(self) -> Result<()> {
-        let Self::File { file, partial, path } = self else { return Ok(()) };
+        let Self::File { file, partial: Some(partial), path } = self else { return Ok(()) };
         disk::sync(&file, &partial)
             .and_then(|()| disk::rename(&partial, &path))
             .and_then(|()| disk::sync_folder(disk::folder_of(&path)))
