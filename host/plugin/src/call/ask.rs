@@ -59,7 +59,10 @@ async fn ask_first<Q: Question>(
     seed: u64,
 ) -> GuestResult<Answered<Q::Answer>> {
     match make_ready(&plugin, &mut fresh.store, seed).await {
-        Ok(Ok(exports)) => ask_ready(plugin, fresh.ready(exports), question).await,
+        Ok(Ok(exports)) => {
+            let instance = fresh.ready(exports, plugin.limits.fuel.is_some());
+            ask_ready(plugin, instance, question).await
+        }
         Ok(Err(outcome)) => {
             let answer = Ok(Answered { answer: Err(outcome), instance: None });
             GuestResult { answer, fuel: used_fuel(&plugin, &fresh.store) }

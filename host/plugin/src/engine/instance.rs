@@ -16,9 +16,10 @@ pub(crate) struct FreshStore {
 
 impl FreshStore {
     /// The instance in this store after `init`, with its exports.
-    pub(crate) fn ready(mut self, exports: Exports) -> ReadyInstance {
+    pub(crate) fn ready(mut self, exports: Exports, is_metered: bool) -> ReadyInstance {
         let folders = self.store.data_mut().open_folders().unwrap_or_default();
-        let fuel = self.store.get_fuel().ok();
+        // Without fuel, wasmtime's error would take more time than the call: it may capture a backtrace.
+        let fuel = if is_metered { self.store.get_fuel().ok() } else { None };
         ReadyInstance { store: self.store, exports, _permit: self.permit, calls: 0, handles: 0, fuel, folders }
     }
 }

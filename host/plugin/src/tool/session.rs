@@ -184,7 +184,7 @@ async fn started(
         }
         Err(error) => return GuestResult { answer: Err(error), fuel: used_fuel(&tool, &fresh.store) },
     };
-    let mut instance = fresh.ready(exports);
+    let mut instance = fresh.ready(exports, tool.limits.fuel.is_some());
     match open(&instance.exports, &mut instance.store, &call.settings).await {
         Ok(Ok(session)) => continued(tool, OpenSession { instance, session }, call, rooms).await,
         Ok(Err(outcome)) => {
