@@ -55,8 +55,8 @@ Commands:
                     (by default the commit where this branch left main); .ci/run runs all
   rebuild           build the plugins in Rust again in another folder and another order,
                     and check that they are the same to the last byte
-  structure         check which crate depends on which, and that no files import each
-                    other in a circle
+  structure         check which crate depends on which, that no files import each other in
+                    a circle, and that links between pages lead somewhere
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
                     and check that the archive runs in another folder
   wheel             build the Python package for other trainers to target/wheels/*.whl

@@ -58,10 +58,12 @@ pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
     let crates = || structure::check_crates(root);
     let rooms = || structure::check_rooms(root);
     let circles = || structure::check_circles(root);
+    let links = || structure::check_links(root);
     let parts = [
         part("crates depend only on those above them", true, &crates),
         part("folders depend only on those above them", true, &rooms),
         part("no circles of files", true, &circles),
+        part("links between pages lead somewhere", true, &links),
         part("host", selected.is_none_or(|selected| !selected.suites.is_empty()), &host),
         part("plugins' own logic", selected.is_none_or(|selected| selected.plugins), &plugins),
         part("Python SDK", selected.is_none(), &python),

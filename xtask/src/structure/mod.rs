@@ -1,14 +1,16 @@
-//! The structure of the workspace: which crate may depend on which, which folder of a crate may import which, and files
-//! that import each other in a circle.
+//! The structure of the workspace: which crate may depend on which, which folder of a crate may import which, files that
+//! import each other in a circle, and links between pages.
 
 mod circles;
 mod crates;
 mod imports;
+mod links;
 mod rooms;
 mod tokens;
 
 pub use circles::check as check_circles;
 pub use crates::check as check_crates;
+pub use links::check as check_links;
 pub use rooms::check as check_rooms;
 
 use crate::failure::Result;
@@ -16,11 +18,12 @@ use crate::setup::cannot;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks crates, then their folders, then files.
+/// Checks crates, then their folders, then files, then pages.
 pub fn check(root: &Path) -> Result<()> {
     check_crates(root)?;
     check_rooms(root)?;
-    check_circles(root)
+    check_circles(root)?;
+    check_links(root)
 }
 
 /// The folders in `folder` that hold a crate, in the order of their names.
