@@ -214,7 +214,7 @@ fn an_endpoint_is_asked_as_the_configuration_says() {
     let kwargs = "{\"chat_template_kwargs\":{\"enable_thinking\":false},";
     project.write("validation.jsonl", &rows.lines().map(|row| format!("{kwargs}{}\n", &row[1..])).collect::<String>());
     let args = ["eval", "-c", "eval.toml", "--data", "validation.jsonl", "-n", "2", "--endpoint", "judged", "--json"];
-    let more = ["--set", "rollout.temperature=0.7", "--set", "rollout.stop=['b']", "--set", "rollout.top_p=0.9"];
+    let more = ["--set", "validation.temperature=0.7", "--set", "rollout.stop=['b']", "--set", "rollout.top_p=0.9"];
     let output = project.command(&[&args[..], &more].concat()).env("GAVEL_TEST_EVAL_KEY", KEY).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let found = metrics(&output);

@@ -288,7 +288,7 @@ fn a_correction_of_on_policy_data_corrects_only_rounding() {
 #[test]
 fn several_samples_of_a_row_are_validated_together() {
     let project = Project::new();
-    let several = ["--set", "data.validation_samples=3"];
+    let several = ["--set", "data.validation_samples=3", "--set", "validation.max_tokens=20"];
     project.succeed(&[&["train", "-c", "train.toml"], &several[..]].concat());
     let metrics = project.metrics("runs/run");
     let last = &metrics[6];
@@ -301,6 +301,8 @@ fn several_samples_of_a_row_are_validated_together() {
     assert_eq!(number("val/letters/best@3/mean"), number("val/letters/pass@3"));
     assert_eq!(number("val/letters/mean@3"), number("val/reward/mean"));
     assert!(!last.contains_key("val/letters/mean@1"));
+    // Random weights seldom end a response.
+    assert!(number("val/response_length/mean") > 8.0 && number("response_length/max") == 8.0);
     // The same policy gives the same samples.
     let eval = ["eval", "-c", "train.toml", "--checkpoint", "runs/run/checkpoints/step-000006", "--json"];
     let output = project.succeed(&[&eval[..], &several[..]].concat());
@@ -335,7 +337,7 @@ fn a_byte_order_mark_is_not_a_part_of_a_configuration_or_a_dataset() {
 #[test]
 fn mistakes_in_a_configuration_are_named_before_anything_starts() {
     let project = Project::new();
-    let cases: [(&[&str], &str); 40] = [
+    let cases: [(&[&str], &str); 44] = [
         (&["train.setps=3"], "--set train.setps=3: unknown field `setps`"),
         (
             &["train.steps=many"],
@@ -388,6 +390,13 @@ fn mistakes_in_a_configuration_are_named_before_anything_starts() {
         ),
         (&["data.validation_samples=0"], "data.validation_samples must be at least 1, not 0"),
         (&["rollout.temperature=0.0"], "rollout.temperature must be above 0"),
+        (
+            &["data.validation_samples=2", "validation.temperature=0.0"],
+            "validation.temperature: 0 is greedy, and the 2 answers to a row would be alike",
+        ),
+        (&["validation.top_p=2.0"], "validation: `top_p` must be above 0 and at most 1, not 2"),
+        (&["validation.max_tokens=64"], "validation.max_tokens must be below the model's 64 positions"),
+        (&["validation.max_tokens=63"], "or lower validation.max_tokens to make room"),
         (&["rollout.repetition_penalty=0.0"], "rollout: `repetition_penalty` must be from 0.01 to 100, not 0"),
         (&["rollout.logit_bias={a = 1.0}"], "rollout.logit_bias must be keyed by token ids, not \"a\""),
         (&["rollout.logit_bias={259 = 1.0}"], "rollout.logit_bias must be below the vocabulary of 259, not 259"),

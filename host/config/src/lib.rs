@@ -29,6 +29,7 @@ mod tables;
 mod train;
 mod train_table;
 mod unknown_key;
+mod validation;
 
 pub use advantage::{AdvantageSettings, AdvantageTable};
 pub use agent::{AgentKind, AgentTable, RewardTo, ToolTable, WeighBy};
@@ -58,3 +59,4 @@ pub use schedule::ScheduleTable;
 pub use tables::{CallsLog, CheckpointTable, DataTable, LogTable, ModelTable, Overlong, ResourcesTable, RolloutTable};
 pub use train::{FilterGroups, OnOutcome, RlTable, SftTable, Turns};
 pub use train_table::{ModelKind, TrainTable};
+pub use validation::ValidationTable;

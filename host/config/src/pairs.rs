@@ -91,6 +91,7 @@ impl<T> Config<T> {
             .is_ok_and(|unused| self.rollout == unused);
         let unused = [
             ("rollout", "[rollout]", !is_unused),
+            ("validation", "[validation]", !self.validation.is_default()),
             ("reward", "[[reward]]", !self.reward.is_empty()),
             ("agent", "[agent]", !self.agent.are_default()),
             ("tool", "[[tool]]", !self.tool.is_empty()),

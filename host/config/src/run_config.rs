@@ -13,6 +13,7 @@ use crate::reward_model::RewardModelTable;
 use crate::schedule::ScheduleTable;
 use crate::tables::{CheckpointTable, DataTable, LogTable, ModelTable, ResourcesTable, RolloutTable};
 use crate::train_table::TrainTable;
+use crate::validation::ValidationTable;
 use gavel_endpoint::{LimiterTable, OnEndpointDown};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use gavel_policy::Dtype;
@@ -38,6 +39,9 @@ pub struct Config<T> {
     pub data: DataTable,
     /// How responses are drawn.
     pub rollout: RolloutTable,
+    /// How answers are drawn in validation, where this differs from training.
+    #[serde(default, skip_serializing_if = "ValidationTable::is_default")]
+    pub validation: ValidationTable,
     /// How a sample is made: with one turn, with tools, or by an agent; one table, or several of which each row has one.
     #[serde(default, skip_serializing_if = "AgentTables::are_default")]
     pub agent: AgentTables,
@@ -117,7 +121,7 @@ const MAY_DIFFER: [&str; 20] = [
 
 /// The keys that `--set` may change when a run is resumed: what was learned and recorded so far stays right. A file that
 /// was edited may belong to another run, so it does not change them.
-const MAY_BE_SET: [&str; 10] = [
+const MAY_BE_SET: [&str; 11] = [
     "train.learning_rate",
     "train.warmup_steps",
     "train.schedule",
@@ -128,6 +132,7 @@ const MAY_BE_SET: [&str; 10] = [
     "train.max_failure_rate",
     "train.stop_accuracy",
     "checkpoint",
+    "validation",
 ];
 
 impl<T> Config<T> {
@@ -223,6 +228,7 @@ impl<T: TrainTable> Config<T> {
         }
         self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
+        self.validation.validate(&self.rollout, self.data.validation_samples)?;
         if self.rollout.group_size < self.train.least_group() {
             let must = format!("at least {}", self.train.least_group());
             return Err(ConfigError::value("rollout.group_size", &must, self.rollout.group_size));

@@ -125,7 +125,7 @@ pub struct DataTable {
     /// The reward that decides which answers are right, for `val/accuracy`: an answer is right if its score is at least
     /// 1. The first by default.
     pub accuracy: Option<String>,
-    /// Answers to each row in validation; 1 by default. One answer is greedy, several are sampled as in training.
+    /// Answers to each row in validation; 1 by default. `[validation]` sets how they are drawn.
     #[serde(default = "one_sample", skip_serializing_if = "is_one_sample")]
     pub validation_samples: usize,
 }
@@ -169,7 +169,7 @@ pub struct RolloutTable {
     pub group_size: usize,
     /// The longest response, in tokens.
     pub max_tokens: usize,
-    /// The sampling temperature, in training and in validation with several samples; 1 by default.
+    /// The sampling temperature in training; 1 by default.
     #[serde(default = "one")]
     pub temperature: f32,
     /// Only the k most probable tokens; all by default.
@@ -227,7 +227,11 @@ impl RolloutTable {
         at_least_one("rollout.max_batch", self.max_batch)?;
         at_least_one("rollout.cache_memory", self.cache_memory.map_or(1, bytes))?;
         if self.temperature == 0.0 {
-            return Err(ConfigError::value("rollout.temperature", "above 0 (validation is greedy anyway)", 0));
+            return Err(ConfigError::value(
+                "rollout.temperature",
+                "above 0 (validation.temperature sets it for validation)",
+                0,
+            ));
         }
         if self.stop.iter().any(String::is_empty) {
             return Err(ConfigError::value("rollout.stop", "texts that are not empty", format!("{:?}", self.stop)));
@@ -271,12 +275,6 @@ impl RolloutTable {
             logit_bias: self.logit_bias.iter().filter_map(bias).collect(),
             ..Sampling::new(self.max_tokens, stop_ids)
         }
-    }
-
-    /// Refuses a temperature out of range.
-    pub fn check_temperature(&self, temperature: f32) -> Result<(), ConfigError> {
-        let sampling = Sampling { temperature, ..self.sampling(Vec::new()) };
-        sampling.validate().map_err(|error| ConfigError::invalid("rollout.temperature", error.to_string()))
     }
 }
 

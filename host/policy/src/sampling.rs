@@ -75,11 +75,13 @@ impl Sampling {
         Ok(())
     }
 
-    pub(crate) fn is_greedy(&self) -> bool {
+    /// Whether each token is the most probable one.
+    pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0
     }
 
-    pub(crate) fn is_truncated(&self) -> bool {
+    /// Whether some tokens cannot be drawn.
+    pub fn is_truncated(&self) -> bool {
         self.top_k.is_some() || self.top_p < 1.0 || self.min_p > 0.0
     }
 }

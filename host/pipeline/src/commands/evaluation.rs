@@ -23,7 +23,7 @@ pub struct EvalOptions {
     pub checkpoint: Option<PathBuf>,
     /// A server and its name among the `[chat.NAME]`; nothing is loaded then.
     pub endpoint: Option<(String, ChatEndpoint)>,
-    /// The temperature; by default the temperature of `[rollout]`, or 0 with one answer to each row.
+    /// The temperature, in place of `validation.temperature`.
     pub temperature: Option<f32>,
 }
 
@@ -62,17 +62,17 @@ pub fn evaluate(
         ));
     }
     let samples = config.data.validation_samples;
-    let temperature = options.temperature.unwrap_or(if samples == 1 { 0.0 } else { config.rollout.temperature });
-    config.rollout.check_temperature(temperature)?;
+    let mut config = config.clone();
+    config.validation.temperature = options.temperature.or(config.validation.temperature);
+    config.validation.validate(&config.rollout, samples)?;
     let Validation { metrics, groups, .. } = match &options.endpoint {
-        Some(endpoint) => ask(config, endpoint, temperature, progress)?,
+        Some(endpoint) => ask(&config, endpoint, progress)?,
         None => {
-            let mut config = config.clone();
             if let Some(checkpoint) = &options.checkpoint {
                 config.model = ModelTable { path: Some(checkpoint.clone()), init: None, lora: None, ..config.model };
             }
             config.model.find_on_hub()?;
-            draw(&config, temperature, progress)?
+            draw(&config, progress)?
         }
     };
     let sources = by_source(&groups, config.accuracy_reward(), samples);
@@ -80,11 +80,7 @@ pub fn evaluate(
 }
 
 /// The answers of the configuration's model.
-fn draw(
-    config: &Config<toml::Table>,
-    temperature: f32,
-    progress: &(dyn Fn(EvalProgress) + Sync),
-) -> Result<Validation> {
+fn draw(config: &Config<toml::Table>, progress: &(dyn Fn(EvalProgress) + Sync)) -> Result<Validation> {
     if config.model.path.is_none() && config.model.init.is_none() {
         return Err(PipelineError::Stopped(
             "there is no model to evaluate\nhint: name a checkpoint with --checkpoint, or a server with --endpoint"
@@ -101,21 +97,18 @@ fn draw(
     let turns = reward_models.turns(model.device());
     let decoding = config.rollout.engine(answers);
     let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
-    let max_prompt_tokens = limit.tokens();
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
-    let rollout =
-        Rollout { engine, scorer, table, episode_kinds, max_prompt_tokens, validating: ValidationWaits::default() };
+    let rollout = Rollout { engine, scorer, table, episode_kinds, limit, validating: ValidationWaits::default() };
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));
     let scored = || progress(EvalProgress::Scored);
-    runtime.block_on(validation::validate_at(config, &rollout, &Ranks::alone(), &validation, temperature, &scored))
+    runtime.block_on(validation::validate_with(config, &rollout, &Ranks::alone(), &validation, &scored))
 }
 
 /// The answers of a server.
 fn ask(
     config: &Config<toml::Table>,
     endpoint: &(String, ChatEndpoint),
-    temperature: f32,
     progress: &(dyn Fn(EvalProgress) + Sync),
 ) -> Result<Validation> {
     if config.agent.have_turns() {
@@ -148,7 +141,8 @@ fn ask(
     try_rewards_on(config, &scorer, &asked)?;
     progress(EvalProgress::Started(config.data.validation_samples * questions.len()));
     let scored = || progress(EvalProgress::Scored);
-    let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, temperature, &scored)?;
+    let sampling = config.validation.sampling(config.rollout.sampling(Vec::new()), config.data.validation_samples);
+    let rollout = EndpointRollout::new(endpoint, &scorer, &config.rollout, sampling, &scored)?;
     let seeds = |row| validation::seeds(config, row);
     let groups = scorer.sandbox().handle().block_on(rollout.draw_all(&questions, seeds))?;
     let mut metrics = describe_validation(&groups, config.accuracy_reward(), config.data.validation_samples);

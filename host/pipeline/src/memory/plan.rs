@@ -157,6 +157,9 @@ impl<'a> Plan<'a> {
         let rollout = &config.rollout;
         let answers = config.data.validation_samples * setup.validation.len();
         let most = drawn.max(answers.div_ceil(ranks.ranks) as u64);
+        let training = rollout.sampling(Vec::new());
+        let validation = config.validation.sampling(training.clone(), config.data.validation_samples);
+        let drawing = if answers > 0 { vec![training, validation] } else { vec![training] };
         let adapters = adapters(&config.model, &setup.sizes)?;
         let device = select(setup.planned.as_ref(), &config.model.device)?;
         let plan = Self {
@@ -178,8 +181,8 @@ impl<'a> Plan<'a> {
             rollout: Rollout {
                 rows: most.min(rollout.max_batch as u64),
                 prompt: prompt.max(longest(&setup.validation)),
-                response: rollout.max_tokens as u64,
-                truncated: rollout.top_k.is_some() || rollout.top_p < 1.0 || rollout.min_p > 0.0,
+                response: drawing.iter().map(|sampling| sampling.max_tokens).max().unwrap_or_default() as u64,
+                truncated: drawing.iter().any(|sampling| !sampling.is_greedy() && sampling.is_truncated()),
                 has_turns: config.agent.have_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),

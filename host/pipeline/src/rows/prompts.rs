@@ -40,26 +40,45 @@ pub(crate) struct PromptLimit {
     /// The limit of the model: the most tokens of a prompt together with a response to imitate.
     pub(crate) positions: usize,
     pub(crate) overlong: Overlong,
+    /// `data.max_prompt_tokens`
+    set: Option<usize>,
 }
 
 impl PromptLimit {
     /// The limit is `max_prompt_tokens`, but at most what the model's positions leave beside a response.
     pub(crate) fn new(data: &DataTable, positions: i64, max_tokens: usize) -> Result<Self> {
-        let positions = positions.max(0) as usize;
+        let (positions, set) = (positions.max(0) as usize, data.max_prompt_tokens);
+        let limit = Self { tokens: 0, remedy: "", positions, overlong: data.overlong_prompts, set };
+        limit.with_room_for(max_tokens, "rollout.max_tokens", ", or lower rollout.max_tokens to make room")
+    }
+
+    /// The limit of prompts that are answered in validation, with at most `max_tokens` tokens.
+    pub(crate) fn of_validation(self, max_tokens: usize) -> Result<Self> {
+        self.with_room_for(max_tokens, "validation.max_tokens", ", or lower validation.max_tokens to make room")
+    }
+
+    fn with_room_for(self, max_tokens: usize, key: &str, lower: &'static str) -> Result<Self> {
+        let positions = self.positions;
         let room = positions.saturating_sub(max_tokens);
         if room == 0 {
             return Err(PipelineError::Stopped(format!(
-                "rollout.max_tokens must be below the model's {positions} positions, not {max_tokens}"
+                "{key} must be below the model's {positions} positions, not {max_tokens}"
             )));
         }
-        let tokens = data.max_prompt_tokens.unwrap_or(room).min(room);
+        let tokens = self.beside(max_tokens);
         let remedy = match (tokens < room, max_tokens) {
             (true, _) => ", or raise data.max_prompt_tokens",
             // A model that answers nothing needs room for one token.
             (false, 0 | 1) => "",
-            (false, _) => ", or lower rollout.max_tokens to make room",
+            (false, _) => lower,
         };
-        Ok(Self { tokens, remedy, positions, overlong: data.overlong_prompts })
+        Ok(Self { tokens, remedy, ..self })
+    }
+
+    /// The most tokens of a prompt whose response may have `max_tokens`.
+    pub(crate) fn beside(&self, max_tokens: usize) -> usize {
+        let room = self.positions.saturating_sub(max_tokens);
+        self.set.unwrap_or(room).min(room)
     }
 
     /// The most tokens of a prompt.

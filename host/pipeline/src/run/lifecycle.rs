@@ -113,9 +113,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         // Only once everything is loaded, because later steps of a resumed run are dropped here.
         let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;
-        let (scorer, table, max_prompt_tokens) = (Arc::new(scorer), config.rollout.clone(), limit.tokens());
-        let rollout =
-            Rollout { engine, scorer, table, episode_kinds, max_prompt_tokens, validating: ValidationWaits::default() };
+        let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
+        let rollout = Rollout { engine, scorer, table, episode_kinds, limit, validating: ValidationWaits::default() };
         let updater = Updater::new(trained, cache, trainer, reference, critic);
         Ok(Self {
             config,

@@ -49,7 +49,8 @@ impl Setup {
         let mut setup =
             Self { text, sizes, limit, validation, scorer, reward_models, episode_kinds, advantage, sampler, planned };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
-            setup.validation = setup.prompts(config, datasets, "validation")?.rows.into_vec()?;
+            let limit = config.validation.max_tokens.map_or(Ok(limit), |most| limit.of_validation(most))?;
+            setup.validation = setup.prompts(config, datasets, "validation", limit)?.rows.into_vec()?;
         }
         Ok(setup)
     }
@@ -81,9 +82,9 @@ impl Setup {
     }
 
     /// The prompts of datasets; each has a reward that scores it.
-    fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str) -> Result<Prompts> {
+    fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str, limit: PromptLimit) -> Result<Prompts> {
         let rows = dataset_rows(config, datasets, self.scorer.sandbox());
-        let prompts = prompts(rows, split, &self.text, self.limit, &self.episode_kinds)?;
+        let prompts = prompts(rows, split, &self.text, limit, &self.episode_kinds)?;
         for (agent, task, tools) in self.episode_kinds.first_tasks(prompts.first_tasks.iter().map(|task| &**task)) {
             let has_agent = agent.path.is_some();
             if !has_agent {
@@ -108,7 +109,7 @@ impl Setup {
         if config.train.algorithm().needs_rewards() && !config.reward.iter().any(|reward| reward.weight != 0.0) {
             return Err(PipelineError::Stopped("there is no [[reward]] with a weight to learn from".into()));
         }
-        let found = self.prompts(config, &config.data.train, "train")?;
+        let found = self.prompts(config, &config.data.train, "train", self.limit)?;
         // A sampler may draw a row several times in a step.
         if config.data.sampler.is_none() && found.rows.len() < config.train.prompts_per_step {
             return Err(PipelineError::Stopped(format!(

@@ -1,5 +1,5 @@
-//! Answers to the validation set: one greedy answer to each row, or several that are sampled. The run's plugins score
-//! them on the path that training uses.
+//! Answers to the validation set, drawn as `[validation]` sets. The run's plugins score them on the path that training
+//! uses.
 
 use crate::error::Result;
 use crate::metrics::{describe_episodes, describe_validation};
@@ -8,7 +8,6 @@ use crate::rows::{Prompt, Seeds, validation_seeds};
 use crate::samples::Rollout;
 use gavel_config::{Config, TrainTable};
 use gavel_data::Group;
-use gavel_policy::Sampling;
 use gavel_runs::{Metrics, QueuedGroup};
 use std::time::Instant;
 
@@ -28,21 +27,19 @@ pub(crate) async fn validate<T: TrainTable>(
     ranks: &Ranks,
     prompts: &[Prompt],
 ) -> Result<Validation> {
-    let temperature = if config.data.validation_samples == 1 { 0.0 } else { config.rollout.temperature };
-    validate_at(config, rollout, ranks, prompts, temperature, &|| ()).await
+    validate_with(config, rollout, ranks, prompts, &|| ()).await
 }
 
-/// Validates at this temperature. Calls `scored` after each answer.
-pub(crate) async fn validate_at<T: TrainTable>(
+/// Validates. Calls `scored` after each answer.
+pub(crate) async fn validate_with<T: TrainTable>(
     config: &Config<T>,
     rollout: &Rollout,
     ranks: &Ranks,
     prompts: &[Prompt],
-    temperature: f32,
     scored: &(dyn Fn() + Sync),
 ) -> Result<Validation> {
     let start = Instant::now();
-    let sampling = Sampling { temperature, ..rollout.sampling() };
+    let sampling = config.validation.sampling(rollout.sampling(), config.data.validation_samples);
     let mine: Vec<(usize, &Prompt)> =
         prompts.iter().enumerate().filter(|(row, _)| ranks.is_dealt(*row as u64)).collect();
     let seeds = |number: usize| mine.get(number).map_or_else(Vec::new, |(row, _)| seeds(config, *row));

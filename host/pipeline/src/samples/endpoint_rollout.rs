@@ -8,6 +8,7 @@ use gavel_data::{
     FinishReason, Group, KnownTokens, Member, Message, OutcomeKind, Role, Sample, SampleOutcome, Task, Trajectory,
 };
 use gavel_plugin::ChatError;
+use gavel_policy::Sampling;
 use gavel_scoring::chat::{ChatClient, ChatCompletion, ChatEndpoint};
 use gavel_scoring::{PendingGroup, Scorer};
 use serde_json::{Map, Value};
@@ -33,7 +34,7 @@ pub(crate) struct EndpointRollout<'a> {
     endpoint: &'a ChatEndpoint,
     scorer: &'a Scorer,
     table: &'a RolloutTable,
-    temperature: f32,
+    sampling: Sampling,
     /// Called after each sample.
     scored: &'a (dyn Fn() + Sync),
     turns: Semaphore,
@@ -45,8 +46,8 @@ pub(crate) struct EndpointRollout<'a> {
 }
 
 impl<'a> EndpointRollout<'a> {
-    /// A rollout that asks `endpoint`, with its name, for responses with the settings of `table`. It calls `scored` after
-    /// each sample.
+    /// A rollout that asks `endpoint`, with its name, for responses that are drawn with `sampling` and end as `table`
+    /// sets. It calls `scored` after each sample.
     ///
     /// # Errors
     /// A field of the endpoint is wrong, or its key is not set.
@@ -54,7 +55,7 @@ impl<'a> EndpointRollout<'a> {
         (name, endpoint): &'a (String, ChatEndpoint),
         scorer: &'a Scorer,
         table: &'a RolloutTable,
-        temperature: f32,
+        sampling: Sampling,
         scored: &'a (dyn Fn() + Sync),
     ) -> Result<Self> {
         let client = ChatClient::new(name, endpoint, scorer.sandbox())
@@ -65,7 +66,7 @@ impl<'a> EndpointRollout<'a> {
             endpoint,
             scorer,
             table,
-            temperature,
+            sampling,
             scored,
             turns,
             answered: Cell::default(),
@@ -153,31 +154,31 @@ impl<'a> EndpointRollout<'a> {
     /// The options of a request: the options of `[rollout]`, except options that the endpoint's own `options` set, and
     /// the options of the row, which win.
     fn options(&self, Question { tools, template_kwargs, .. }: &Question, seed: u64) -> Map<String, Value> {
-        let table = self.table;
+        let sampling = &self.sampling;
         let mut options = Map::new();
         let mut set = |name: &str, value: Value| options.insert(name.to_owned(), value);
-        set("temperature", number(self.temperature));
+        set("temperature", number(sampling.temperature));
         if !self.endpoint.options.contains_key("max_completion_tokens") {
-            set("max_tokens", table.max_tokens.into());
+            set("max_tokens", sampling.max_tokens.into());
         }
-        if self.temperature > 0.0 {
+        if sampling.temperature > 0.0 {
             // Servers hold it in 32 bits, or in 64 with a sign.
             set("seed", (seed >> 33).into());
         }
-        if table.top_p != 1.0 {
-            set("top_p", number(table.top_p));
+        if sampling.top_p != 1.0 {
+            set("top_p", number(sampling.top_p));
         }
-        if let Some(top_k) = table.top_k {
+        if let Some(top_k) = sampling.top_k {
             set("top_k", top_k.into());
         }
-        if table.min_p != 0.0 {
-            set("min_p", number(table.min_p));
+        if sampling.min_p != 0.0 {
+            set("min_p", number(sampling.min_p));
         }
-        if table.repetition_penalty != 1.0 {
-            set("repetition_penalty", number(table.repetition_penalty));
+        if sampling.repetition_penalty != 1.0 {
+            set("repetition_penalty", number(sampling.repetition_penalty));
         }
-        if !table.logit_bias.is_empty() {
-            let biases = table.logit_bias.iter().map(|(token, bias)| (token.clone(), number(*bias)));
+        if !sampling.logit_bias.is_empty() {
+            let biases = sampling.logit_bias.iter().map(|(token, bias)| (token.to_string(), number(*bias)));
             set("logit_bias", Value::Object(biases.collect()));
         }
         if !tools.is_empty() {

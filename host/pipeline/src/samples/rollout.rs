@@ -2,7 +2,7 @@
 
 use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::Result;
-use crate::rows::{Prompt, Seeds};
+use crate::rows::{Prompt, PromptLimit, Seeds};
 use crate::samples::engine_policy::EnginePolicy;
 use crate::samples::sample_waits::ValidationWaits;
 use crate::samples::samples_in_flight::{Event, SampleKey, SamplesInFlight};
@@ -34,8 +34,8 @@ pub(crate) struct Rollout {
     pub(crate) scorer: Arc<Scorer>,
     pub(crate) table: RolloutTable,
     pub(crate) episode_kinds: EpisodeKinds,
-    /// The most tokens of a prompt.
-    pub(crate) max_prompt_tokens: usize,
+    /// The limit of prompts, also for what agents open a conversation with.
+    pub(crate) limit: PromptLimit,
     /// What the samples of a validation wait for.
     pub(crate) validating: ValidationWaits,
 }
@@ -68,7 +68,7 @@ impl Rollout {
                     let episode = AgentEpisode {
                         task: draw.prompt.task.clone(),
                         index: draw.key.index as u32,
-                        max_prompt_tokens: self.max_prompt_tokens,
+                        max_prompt_tokens: self.limit.beside(sampling.max_tokens),
                         max_tokens: sampling.max_tokens,
                         seed: draw.seeds.sampling,
                         tool_seed: draw.seeds.plugin,
