@@ -13,6 +13,16 @@ pub(super) fn at_least_one(field: &str, value: usize) -> Result<(), ConfigError>
     if value == 0 { Err(ConfigError::value(field, "at least 1", 0)) } else { Ok(()) }
 }
 
+/// The most threads of a kind: more than a machine has cores.
+const MOST_THREADS: usize = 4096;
+
+pub(super) fn check_threads(field: &str, count: usize) -> Result<(), ConfigError> {
+    match count {
+        1..=MOST_THREADS => Ok(()),
+        _ => Err(ConfigError::value(field, &format!("from 1 to {MOST_THREADS}"), count)),
+    }
+}
+
 /// Refuses a name that cannot be a part of the names of metrics.
 pub(super) fn check_word(field: &str, name: &str) -> Result<(), ConfigError> {
     let path_like = |c: char| c == '/' || c.is_whitespace() || c.is_control();

@@ -154,6 +154,11 @@ url = "http://127.0.0.1:1"
                 "reward = [{ name = 'v.2', limits.fuel = 0 }]",
                 "run.toml, line 3: reward.v.2.limits.fuel must be more than 0, not 0",
             ),
+            (
+                ("", ""),
+                "resources.plugin_threads = 4294967295",
+                "run.toml, line 3: resources.plugin_threads must be from 1 to 4096, not 4294967295",
+            ),
             (("", ""), "schedule.watchdog = '5ms'", "run.toml, line 3: schedule.watchdog must be at least 1s, not 5ms"),
         ] {
             let error = refused(change, run, &[]);
