@@ -2,6 +2,7 @@
 
 use crate::error::ConfigError;
 use bytesize::ByteSize;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// A size in bytes, as far as the machine can address it.
@@ -21,6 +22,21 @@ pub(super) fn check_threads(field: &str, count: usize) -> Result<(), ConfigError
         1..=MOST_THREADS => Ok(()),
         _ => Err(ConfigError::value(field, &format!("from 1 to {MOST_THREADS}"), count)),
     }
+}
+
+/// Refuses a number that JSON cannot have, `nan` or `inf`, which TOML has. Read as JSON it is null, which TOML has not.
+pub(super) fn check_numbers(field: &str, json: &Map<String, Value>) -> Result<(), ConfigError> {
+    fn check(field: &str, value: &Value) -> Result<(), ConfigError> {
+        match value {
+            Value::Null => {
+                Err(ConfigError::invalid(field, format!("{field} must be a finite number, as JSON has them")))
+            }
+            Value::Object(fields) => check_numbers(field, fields),
+            Value::Array(items) => items.iter().try_for_each(|item| check(field, item)),
+            _ => Ok(()),
+        }
+    }
+    json.iter().try_for_each(|(name, value)| check(&format!("{field}.{name}"), value))
 }
 
 /// Refuses a name that cannot be a part of the names of metrics.
