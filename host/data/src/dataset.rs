@@ -13,6 +13,7 @@ mod parquet_file;
 mod parquet_reader;
 mod parquet_rows;
 mod parquet_values;
+mod pattern;
 mod row_size;
 mod shared_values;
 mod writing;
