@@ -287,11 +287,11 @@ mod tests {
     #[test]
     fn a_file_over_which_the_reader_panics_is_an_error() {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/rows");
-        let panicked = "the file is damaged: its reader panicked";
+        let panicked = "the file is damaged: its reader panicked: ";
         let rows = |name: &str| -> Result<Vec<Row>, RowError> { RowReader::open(&corpus.join(name))?.collect() };
         for name in ["negative-column-start.parquet", "bits-out-of-bounds.parquet"] {
             let error = rows(name).unwrap_err().to_string();
-            assert!(error.ends_with(panicked), "{error}");
+            assert!(error.contains(panicked), "{error}");
         }
     }
 

@@ -19,6 +19,7 @@ mod message_json;
 mod named_keys;
 pub mod outcome;
 mod outside_call;
+pub mod panics;
 pub mod record;
 mod rollout_report;
 mod row_sources;
