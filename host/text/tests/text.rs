@@ -443,6 +443,20 @@ fn a_template_with_long_texts_has_few_steps() {
 }
 
 #[test]
+fn a_template_goes_through_long_texts_only_so_often() {
+    let render = |times: usize| {
+        let source = format!(
+            "{{% set s = 'x' * 60000 %}}{{% for i in range({times}) %}}{{% if s|upper %}}{{% endif %}}{{% endfor %}}done"
+        );
+        template(&source).render(&conversation(), &RenderOptions::default()).map_err(|error| error.to_string())
+    };
+    // Loading it, which shows the form of messages that it takes, has an eighth of the work.
+    assert_eq!(render(1200).as_deref(), Ok("done"));
+    let error = render(7000).unwrap_err();
+    assert!(error.contains("the chat template failed: it goes through long texts and lists too often"), "{error}");
+}
+
+#[test]
 fn a_definition_that_the_library_does_not_survive_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     TextModel::byte_level().save(dir.path()).unwrap();
