@@ -8,7 +8,7 @@ use crate::rows::stored_rows::{MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes,
 use gavel_agent::PromptOptions;
 use gavel_config::{DataTable, Overlong};
 use gavel_data::{Json, Reference, Row, RowSources, Task, TaskError};
-use gavel_text::TextModel;
+use gavel_text::{TextError, TextModel, Tokenizer};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,6 +29,33 @@ pub(crate) struct Prompt {
 /// A column of the row has a form that is not supported; the error says so.
 pub(crate) fn prompt_options(task: &Task, episode_kind: &EpisodeKind) -> std::result::Result<PromptOptions, String> {
     Ok(PromptOptions { functions: episode_kind.offered(task)?, template_kwargs: template_kwargs(task)?.into() })
+}
+
+/// Texts of so many bytes are tokenised whatever fits, so that an error has their number of tokens.
+const COUNTED_BYTES: usize = 1 << 20;
+
+/// Why a row has no tokens.
+#[derive(Debug)]
+pub(crate) enum NoTokens {
+    /// Its text has too many bytes.
+    TooLong(String),
+    /// Anything else.
+    Wrong(String),
+}
+
+impl From<String> for NoTokens {
+    fn from(what: String) -> Self {
+        Self::Wrong(what)
+    }
+}
+
+impl From<TextError> for NoTokens {
+    fn from(error: TextError) -> Self {
+        match error {
+            TextError::TooManyBytes { .. } => Self::TooLong(error.to_string()),
+            other => Self::Wrong(other.to_string()),
+        }
+    }
 }
 
 /// The limit of prompts, and what to do with longer ones.
@@ -65,6 +92,28 @@ impl PromptLimit {
     /// The most tokens of a prompt.
     pub(crate) fn tokens(&self) -> usize {
         self.tokens
+    }
+
+    /// The limit of `tokens` tokens for a text that is tokenised. One with more bytes than they can have is not: to
+    /// tokenise it takes about 150 times its memory. A prompt that is cut needs its end.
+    pub(crate) fn tokenised(self, tokens: usize, tokenizer: &Tokenizer) -> usize {
+        match self.overlong {
+            Overlong::Truncate => usize::MAX,
+            Overlong::Drop | Overlong::Error => tokens.max(tokenizer.fewest_tokens(COUNTED_BYTES)),
+        }
+    }
+
+    /// The tokens of a row; nothing if the row is left out because its text is too long.
+    pub(crate) fn usable<T>(self, tokens: std::result::Result<T, NoTokens>) -> std::result::Result<Option<T>, String> {
+        match tokens {
+            Ok(tokens) => Ok(Some(tokens)),
+            Err(NoTokens::TooLong(_)) if self.overlong == Overlong::Drop => Ok(None),
+            Err(NoTokens::TooLong(what)) => {
+                let remedy = self.remedy;
+                Err(format!("{what}\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"{remedy}"))
+            }
+            Err(NoTokens::Wrong(what)) => Err(what),
+        }
     }
 
     /// The prompt to use; nothing if the row is left out.
@@ -173,7 +222,9 @@ pub(crate) fn prompt(
     let task = task(row, path, split)?;
     let episode_kind = episode_kinds.of(&task).map_err(bad)?;
     let options = prompt_options(&task, &episode_kind).map_err(bad)?;
-    let ids = text.prompt_ids_with(&task.prompt, &options.asking()).map_err(|error| bad(error.to_string()))?;
+    let most = limit.tokenised(limit.tokens, &text.tokenizer);
+    let ids = text.prompt_ids_within(&task.prompt, &options.asking(), most).map_err(NoTokens::from);
+    let Some(ids) = limit.usable(ids).map_err(bad)? else { return Ok(None) };
     let task = Arc::new(task);
     Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, episode_kind }))
 }

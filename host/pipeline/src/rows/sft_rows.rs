@@ -87,10 +87,12 @@ pub(crate) fn sft_rows_of(
     let place = row.place.clone();
     let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
     let answered = Answered::read(row, episode_kinds, turns).map_err(bad)?;
+    let most = limit.tokenised(limit.positions, &text.tokenizer);
     let mut rows = Vec::new();
     for at in answered.learned() {
         let (prompt, answer) = (&answered.messages[..at], &answered.messages[at]);
-        let turn = LearnedTurn::new(prompt, &answered.options, answer, text).map_err(bad)?;
+        let turn = LearnedTurn::new(prompt, &answered.options, answer, text, most);
+        let Some(turn) = limit.usable(turn).map_err(bad)? else { continue };
         let row = parted.note(turn, path, &place);
         rows.extend(apply_limit(limit, row, path, &place)?);
     }
