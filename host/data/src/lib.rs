@@ -33,6 +33,7 @@ pub mod task;
 mod template_kwargs;
 pub mod tokens;
 mod trace;
+mod value_spool;
 mod weight_files;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
@@ -59,4 +60,5 @@ pub use task::{Reference, Task, TaskError};
 pub use template_kwargs::check_template_kwargs;
 pub use tokens::{KnownTokens, TokenCounts, Tokens};
 pub use trace::{CallTrace, Trace, TurnTrace};
+pub use value_spool::ValueSpool;
 pub use weight_files::{WEIGHTS, WeightFiles, WeightFilesError};

@@ -4,10 +4,12 @@ use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
 use crate::rows::drawable::{UsableDataset, usable};
-use crate::rows::stored_rows::{MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes, put_ids, take_bytes, take_ids};
+use crate::rows::stored_rows::{
+    LongValues, MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes, put_ids, take_bytes, take_ids,
+};
 use gavel_agent::PromptOptions;
 use gavel_config::{DataTable, Overlong};
-use gavel_data::{Json, Reference, Row, RowSources, Task, TaskError};
+use gavel_data::{Columns, Json, Reference, Row, RowSources, Task, TaskError};
 use gavel_text::{TextError, TextModel, Tokenizer};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -141,17 +143,25 @@ impl PromptLimit {
 impl StoredRow for Prompt {
     type Context = EpisodeKinds;
 
-    fn write(&self, into: &mut Vec<u8>) {
+    fn write(&self, into: &mut Vec<u8>, values: &mut LongValues) -> Result<()> {
         let Reference { columns, .. } = &self.task.reference;
         put_bytes(into, self.task.id.as_bytes());
-        put_bytes(into, Json::from(columns.clone()).as_text().as_bytes());
         put_ids(into, &self.ids);
+        for name in columns.names() {
+            put_bytes(into, name.as_bytes());
+            values.put(into, columns.get(name).map_or("null", Json::as_text).as_bytes())?;
+        }
+        Ok(())
     }
 
-    fn read(mut bytes: &[u8], episode_kinds: &EpisodeKinds) -> Option<Self> {
+    fn read(mut bytes: &[u8], values: &LongValues, episode_kinds: &EpisodeKinds) -> Option<Self> {
         let id = str::from_utf8(take_bytes(&mut bytes)?).ok()?.to_owned();
-        let columns = serde_json::from_slice(take_bytes(&mut bytes)?).ok()?;
         let ids = take_ids(&mut bytes)?;
+        let mut columns = Columns::default();
+        while !bytes.is_empty() {
+            let name = str::from_utf8(take_bytes(&mut bytes)?).ok()?;
+            columns.insert(name, serde_json::from_slice::<Json>(&values.take(&mut bytes)?).ok()?);
+        }
         // All else follows from the columns. The id may also follow from the place of the row.
         let task = Arc::new(Task { id, ..Task::from_row(columns, 0, "").ok()? });
         let episode_kind = episode_kinds.of(&task).ok()?;
