@@ -1,6 +1,7 @@
 //! What becomes of a sample whose tool fails.
 
 use gavel_data::{Budget, RolloutFault, RolloutStage, ToolEnding};
+use gavel_endpoint::excerpt;
 use serde::{Deserialize, Serialize};
 
 /// What becomes of a sample whose tool fails, by the ending of the call.
@@ -60,7 +61,8 @@ impl OnToolFailure {
             }
             ToolEnding::Failed => (self.failed, "failed".to_owned()),
         };
-        let message = format!("the tool function `{function}` {what}: {}", text.trim_start_matches("error: "));
+        let text = excerpt(text.trim_start_matches("error: ").as_bytes());
+        let message = format!("the tool function `{function}` {what}: {text}");
         let retryable = *ending == ToolEnding::Unavailable;
         let fault = RolloutFault { stage: RolloutStage::Tools, message, retryable, budget: *budget, diagnosis: None };
         (choice == OnFailedCall::End).then_some(fault)
@@ -95,5 +97,9 @@ mod tests {
         assert_eq!(fault(other, OutOfBudget, deadline), None);
         let failed = "the tool function `search` failed: busy".to_owned();
         assert_eq!(fault(other, Failed, None), Some((failed, false, None)));
+        // A record gets the beginning of what a tool may have written at length.
+        let long = CallResult::error(Failed, &"x".repeat(1 << 20));
+        let message = other.fault("search", &long).unwrap().message;
+        assert!(message.len() < 1000 && message.ends_with("xx…"), "{message}");
     }
 }

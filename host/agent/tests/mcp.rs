@@ -319,6 +319,14 @@ fn a_list_of_functions_that_does_not_end_is_refused() {
 }
 
 #[test]
+fn a_long_error_of_a_server_is_shown_by_its_beginning() {
+    for (method, what) in [("initialize", "the server answers: "), ("tools/list", "it does not list its functions: ")] {
+        let error = refused(hostile(&format!("long error {method}")));
+        assert!(error.contains(what) && error.contains("eee…\nhint: ") && error.len() < 2000, "{error}");
+    }
+}
+
+#[test]
 fn an_empty_cursor_ends_the_list_of_functions() {
     let served = Served::hostile("empty-cursor", &[]);
     for spec in [hostile("empty-cursor"), served.spec()] {

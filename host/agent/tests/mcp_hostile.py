@@ -16,6 +16,8 @@ def answer(message, key=""):
         return []
     if WAY == "key-in-error" and method == "tools/list":
         return [{"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": f"no list for {key}"}}]
+    if WAY == f"long error {method}":
+        return [{"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "e" * (1 << 20)}}]
     if method == "initialize":
         server = {"name": "hostile", "version": "1"}
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server}

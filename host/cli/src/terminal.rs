@@ -43,6 +43,11 @@ pub fn out_lines(text: impl Display) {
     line_to(&mut std::io::stdout(), format_args!("{}", Message(&text.to_string())));
 }
 
+/// Prints a text of the host to stderr, with the line breaks that it has.
+pub fn err_lines(text: &str) {
+    line_to(&mut std::io::stderr(), format_args!("{}", seen_text(text.trim_end())));
+}
+
 /// Prints the output of a tool to stderr, indented to tell it from the host's lines.
 pub fn err_quoted(text: &str) {
     text.lines().for_each(|line| line_to(&mut std::io::stderr(), format_args!("  {}", ShownLines(line))));

@@ -154,6 +154,26 @@ url = "http://127.0.0.1:1"
                 "reward = [{ name = 'v.2', limits.fuel = 0 }]",
                 "run.toml, line 3: reward.v.2.limits.fuel must be more than 0, not 0",
             ),
+            (
+                ("", ""),
+                "resources.plugin_threads = 4294967295",
+                "run.toml, line 3: resources.plugin_threads must be from 1 to 4096, not 4294967295",
+            ),
+            (
+                ("", ""),
+                "chat.judge.options = { a = [1, { b = nan }] }",
+                "run.toml, line 3: chat.judge.options.a.b must be a finite number, as JSON has them",
+            ),
+            (
+                ("url = \"http://127.0.0.1:1\"\n[chat", "url = \"http://127.0.0.1:1\"\nparams.x = inf\n[chat"),
+                "",
+                "base.toml, line 19: reward.v.2.params.x must be a finite number",
+            ),
+            (
+                ("", ""),
+                "model.chat_template_kwargs.x = nan",
+                "run.toml, line 3: model.chat_template_kwargs.x must be a finite number",
+            ),
             (("", ""), "schedule.watchdog = '5ms'", "run.toml, line 3: schedule.watchdog must be at least 1s, not 5ms"),
         ] {
             let error = refused(change, run, &[]);

@@ -3,7 +3,7 @@
 use crate::agent::ToolTable;
 use crate::agents::AgentTables;
 use crate::budget::BudgetTable;
-use crate::checks::check_distinct;
+use crate::checks::{check_distinct, check_numbers};
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
 use crate::plugin::{PluginName, PluginTable};
@@ -187,6 +187,7 @@ impl<T: TrainTable> Config<T> {
 
     /// Refuses values out of range and keys that do not fit together, naming the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check_json()?;
         if T::LEARNS {
             self.model.validate()?;
         }
@@ -280,6 +281,25 @@ impl<T: TrainTable> Config<T> {
         self.checkpoint.validate()?;
         self.log.validate()?;
         self.resources.validate()
+    }
+
+    /// Refuses values that are given on as JSON, and that JSON cannot have.
+    fn check_json(&self) -> Result<(), ConfigError> {
+        check_numbers("model.chat_template_kwargs", &self.model.chat_template_kwargs)?;
+        self.agent.iter().try_for_each(|table| check_numbers(&format!("{}.params", table.key()), &table.params))?;
+        self.tool.iter().try_for_each(|table| check_numbers(&format!("tool.{}.params", table.name), &table.params))?;
+        self.reward
+            .iter()
+            .try_for_each(|table| check_numbers(&format!("reward.{}.params", table.name), &table.params))?;
+        self.plugin
+            .iter()
+            .try_for_each(|(name, table)| check_numbers(&format!("plugin.{name}.params"), &table.params))?;
+        self.chat
+            .iter()
+            .try_for_each(|(name, table)| check_numbers(&format!("chat.{name}.options"), &table.options))?;
+        self.reward_model.iter().try_for_each(|(name, table)| {
+            check_numbers(&format!("reward_model.{name}.chat_template_kwargs"), &table.chat_template_kwargs)
+        })
     }
 
     /// Refuses `[plugin]` tables that are not valid, names without one, and, where the command would use it, a table that

@@ -1,6 +1,6 @@
 //! The tables that every command has, each with its defaults and its ranges.
 
-use crate::checks::{at_least_one, bytes};
+use crate::checks::{at_least_one, bytes, check_threads};
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
 use crate::loading_table::LoadingTable;
@@ -422,8 +422,8 @@ impl Default for ResourcesTable {
 
 impl ResourcesTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        at_least_one("resources.torch_threads", self.torch_threads)?;
-        at_least_one("resources.plugin_threads", self.plugin_threads)?;
+        check_threads("resources.torch_threads", self.torch_threads)?;
+        check_threads("resources.plugin_threads", self.plugin_threads)?;
         at_least_one("resources.plugin_memory", bytes(self.plugin_memory))?;
         self.loading.validate()
     }

@@ -6,6 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Result, Value};
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 /// The most levels of lists and objects in a value. With the level of the row,
@@ -98,47 +100,128 @@ impl Json {
             return Ok(Self::new(raw));
         }
         let mut text = String::with_capacity(raw.get().len());
-        write(raw.get(), MOST_LEVELS, &mut text)?;
+        write(raw.get(), &mut text)?;
         if text == raw.get() { Ok(Self::new(raw)) } else { RawValue::from_string(text).map(Self::new) }
     }
 }
 
-/// Writes the JSON value `text` in the form that a [`Json`] has.
-fn write(text: &str, levels: usize, out: &mut String) -> Result<()> {
-    let deeper = || levels.checked_sub(1).ok_or_else(|| serde_json::Error::custom("recursion limit exceeded"));
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            let (levels, mut separator) = (deeper()?, '{');
-            let fields: IndexMap<String, &RawValue> = serde_json::from_str(text)?;
-            if fields.is_empty() {
-                out.push(separator);
-            }
-            for (name, value) in fields {
-                out.push(separator);
-                out.push_str(&serde_json::to_string(&name)?);
-                out.push(':');
-                write(value.get(), levels, out)?;
-                separator = ',';
-            }
-            out.push('}');
+/// A list or an object that is being written.
+enum Level<'t> {
+    List,
+    Object {
+        /// Where it starts.
+        start: usize,
+        /// Its fields so far: their names as they are written, and where each is with its value.
+        fields: IndexMap<Cow<'t, str>, Range<usize>>,
+        /// The field that is being written.
+        field: Option<(Cow<'t, str>, usize)>,
+        /// Whether it has a name twice.
+        has_twice: bool,
+    },
+}
+
+impl Level<'_> {
+    /// Notes that a field ends at `end`: of several with the same name, the last one counts, in the place of the first.
+    fn end_field(&mut self, end: usize) {
+        if let Self::Object { fields, field, has_twice, .. } = self
+            && let Some((name, start)) = field.take()
+        {
+            *has_twice |= fields.insert(name, start..end).is_some();
         }
-        Some(b'[') => {
-            let (levels, mut separator) = (deeper()?, '[');
-            let values: Vec<&RawValue> = serde_json::from_str(text)?;
-            if values.is_empty() {
-                out.push(separator);
-            }
-            for value in values {
-                out.push(separator);
-                write(value.get(), levels, out)?;
-                separator = ',';
-            }
-            out.push(']');
-        }
-        _ if is_written(text) => out.push_str(text),
-        _ => out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?),
     }
-    Ok(())
+
+    /// Ends it, and writes its fields again if not all of them count.
+    fn end(mut self, out: &mut String) {
+        self.end_field(out.len());
+        let Self::Object { start, fields, has_twice, .. } = self else { return out.push(']') };
+        if has_twice {
+            let written = out.split_off(start + 1);
+            for (number, field) in fields.into_values().enumerate() {
+                out.push_str(if number == 0 { "" } else { "," });
+                out.push_str(&written[field.start - start - 1..field.end - start - 1]);
+            }
+        }
+        out.push('}');
+    }
+}
+
+/// Writes the JSON value `text` in the form that a [`Json`] has, in one pass: lists may be deep and long.
+fn write(text: &str, out: &mut String) -> Result<()> {
+    let (mut levels, mut rest): (Vec<Level<'_>>, _) = (Vec::new(), text);
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        let Some(first) = rest.chars().next() else { return Ok(()) };
+        let length = match first {
+            '[' | '{' => {
+                if levels.len() == MOST_LEVELS {
+                    return Err(serde_json::Error::custom("recursion limit exceeded"));
+                }
+                levels.push(match first {
+                    '[' => Level::List,
+                    _ => {
+                        let (start, fields) = (out.len(), IndexMap::new());
+                        Level::Object { start, fields, field: None, has_twice: false }
+                    }
+                });
+                out.push(first);
+                1
+            }
+            ']' | '}' => {
+                if let Some(level) = levels.pop() {
+                    level.end(out);
+                }
+                1
+            }
+            ',' => {
+                if let Some(level) = levels.last_mut() {
+                    level.end_field(out.len());
+                }
+                out.push(first);
+                1
+            }
+            ':' => {
+                out.push(first);
+                1
+            }
+            _ => {
+                let length = scalar_length(rest);
+                let written = as_written(&rest[..length])?;
+                let start = out.len();
+                out.push_str(&written);
+                // In an object, a text outside of a field is the name of the next one.
+                if let Some(Level::Object { field: field @ None, .. }) = levels.last_mut() {
+                    *field = Some((written, start));
+                }
+                length
+            }
+        };
+        rest = &rest[length..];
+    }
+}
+
+/// The bytes of the string, number or word that `text` begins with.
+fn scalar_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    if bytes[0] != b'"' {
+        return text.find([',', ':', ']', '}', ' ', '\t', '\n', '\r']).unwrap_or(text.len());
+    }
+    let mut at = 1;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find(['"', '\\'])) {
+        match bytes[at + found] {
+            b'"' => return at + found + 1,
+            // The character after it is of the escape.
+            _ => at += found + 2,
+        }
+    }
+    text.len()
+}
+
+/// A string, number or word in the form that a [`Json`] has.
+fn as_written(scalar: &str) -> Result<Cow<'_, str>> {
+    if is_written(scalar) {
+        return Ok(Cow::Borrowed(scalar));
+    }
+    serde_json::to_string(&serde_json::from_str::<String>(scalar)?).map(Cow::Owned)
 }
 
 /// Whether the JSON value `text` certainly has the form of a [`Json`]: a number or a word always has it, and a string
@@ -293,6 +376,28 @@ mod tests {
         assert!(serde_json::from_str::<Columns>(&nested(126)).is_ok());
         let deep = format!("{{\"a\":{}", "[".repeat(1_000_000));
         assert!(serde_json::from_str::<Columns>(&deep).is_err());
+    }
+
+    #[test]
+    fn a_value_may_be_deep_and_long() {
+        let deep = |inmost: &str, levels: usize| format!("{}{inmost}{}", "[ ".repeat(levels), "]".repeat(levels));
+        let long = "1,".repeat(100_000) + "1";
+        assert_eq!(text(&deep(&long, 120)), deep(&long, 120).replace(' ', ""));
+    }
+
+    #[test]
+    fn of_fields_with_one_name_the_last_counts_in_the_place_of_the_first() {
+        for (written, value) in [
+            (
+                r#"{"a":{"b":1,"b":[{"c":2, "c":3}]},"d":4,"\u0061":{"e":5,"f":6,"e":7}}"#,
+                r#"{"a":{"e":7,"f":6},"d":4}"#,
+            ),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (r#"[{"":{},"":[],"b":""}, {"b":{"c":"}","c":"\"}"}}]"#, r#"[{"":[],"b":""},{"b":{"c":"\"}"}}]"#),
+        ] {
+            assert_eq!(text(written), value);
+            assert_eq!(serde_json::from_str::<Value>(value).unwrap(), serde_json::from_str::<Value>(written).unwrap());
+        }
     }
 
     #[test]

@@ -65,7 +65,11 @@ impl Spool {
         if self.rest.len() > most { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), SpoolError> {
+    /// Moves the records to the file.
+    ///
+    /// # Errors
+    /// They have no room.
+    pub fn flush(&mut self) -> Result<(), SpoolError> {
         let Self { folder, file, written, .. } = self;
         let file = match file {
             Some(file) => file,

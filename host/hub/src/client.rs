@@ -31,6 +31,8 @@ const RETRIES: usize = 5;
 const MOST_REDIRECTS: usize = 10;
 /// The most bytes of the file with the token.
 const TOKEN_BYTES: u64 = 4096;
+/// The most bytes of the list of a revision's files, of which each takes some 200.
+const LIST_BYTES: usize = 64 << 20;
 /// The most characters that are shown of the hub's error message.
 const SHOWN_CHARACTERS: usize = 300;
 
@@ -164,7 +166,7 @@ impl Client {
         let kinds = format!("{kind}s");
         let mut url = self.url(&["api", &kinds, organisation, name, "revision", revision])?;
         url.set_query(Some("blobs=true"));
-        let body = retrying(|| self.body(&url)).await?;
+        let body = retrying(|| self.body(&url, LIST_BYTES)).await?;
         let listing: Listing = serde_json::from_slice(&body)
             .map_err(|error| Failure::Broken(format!("{url} does not answer as the hub does: {error}")))?;
         match listing.files.iter().find(|file| !file.is_safe()) {
@@ -195,10 +197,17 @@ impl Client {
         Err(Failure::Broken("the downloaded file does not have the hub's hash".into()))
     }
 
-    /// The whole of a short answer.
-    async fn body(&self, url: &Url) -> Result<Vec<u8>, Failure> {
-        let response = self.get(url.clone(), 0).await?;
-        Ok(response.bytes().await.map_err(|error| lost(url, &error))?.to_vec())
+    /// The whole of an answer with at most `most` bytes.
+    async fn body(&self, url: &Url, most: usize) -> Result<Vec<u8>, Failure> {
+        let mut response = self.get(url.clone(), 0).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| lost(url, &error))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > most {
+                return Err(Failure::Broken(format!("{url} answers with more than {most} bytes")));
+            }
+        }
+        Ok(body)
     }
 
     /// Adds the missing bytes of a file.
@@ -340,6 +349,8 @@ fn lost(url: &Url, error: &reqwest::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
     use std::process::Command;
 
     #[test]
@@ -369,5 +380,31 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         make_pipe(&file);
         assert_eq!(found("HF_HOME", folder.path()), None);
+    }
+
+    #[test]
+    fn an_answer_without_end_is_not_read_to_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let server = std::thread::spawn(move || {
+            for pieces in [1, usize::MAX] {
+                let (mut connection, _) = listener.accept().unwrap();
+                let mut request = BufReader::new(connection.try_clone().unwrap()).lines();
+                while !request.next().unwrap().unwrap().is_empty() {}
+                write!(connection, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").unwrap();
+                // Until the client leaves.
+                (0..pieces).take_while(|_| connection.write_all(&[b'x'; 1000]).is_ok()).count();
+            }
+        });
+        let http = reqwest::Client::builder().tls_backend_preconfigured(tls_client_config().unwrap());
+        let client = Client { http: http.build().unwrap(), token: None, endpoint, token_from: None };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let body = || runtime.block_on(client.body(&client.endpoint, 1000));
+        assert_eq!(body().ok().unwrap(), vec![b'x'; 1000]);
+        let Err(Failure::Broken(what)) = body() else { panic!("it was read") };
+        assert_eq!(what, format!("{} answers with more than 1000 bytes", client.endpoint));
+        // Ends its connections.
+        drop(runtime);
+        server.join().unwrap();
     }
 }

@@ -34,12 +34,18 @@ impl TensorFile {
         PolicyError::Checkpoint { path: self.path.clone(), what }
     }
 
+    /// The shape of the tensor `name`, which must be this one.
+    pub(crate) fn shape(&self, name: &str, view: &TensorView<'_>, expected: &[i64]) -> Result<Vec<i64>> {
+        let shape = sizes(view);
+        match shape == expected {
+            true => Ok(shape),
+            false => Err(self.wrong(format!("tensor `{name}` has shape {}, expected {expected:?}", shown(&shape)))),
+        }
+    }
+
     /// Copies the tensor `name` into `target`, which must have its shape.
     pub(crate) fn copy(&self, name: &str, view: &TensorView<'_>, target: &mut Tensor) -> Result<()> {
-        let shape = sizes(view);
-        if shape != target.size() {
-            return Err(self.wrong(format!("tensor `{name}` has shape {shape:?}, expected {:?}", target.size())));
-        }
+        let shape = self.shape(name, view, &target.size())?;
         let kind = match view.dtype() {
             Dtype::F32 => Kind::Float,
             Dtype::F16 => Kind::Half,
@@ -59,6 +65,20 @@ impl TensorFile {
 /// The shape of a tensor in a file.
 pub(crate) fn sizes(view: &TensorView<'_>) -> Vec<i64> {
     view.shape().iter().map(|&size| size as i64).collect()
+}
+
+/// A shape in a message, without its middle: a file may have a shape of any length.
+fn shown(shape: &[i64]) -> String {
+    /// The sizes that are shown of each end.
+    const ENDS: usize = 4;
+    let listed = |sizes: &[i64]| sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    match shape.len() > 2 * ENDS {
+        false => format!("{shape:?}"),
+        true => {
+            let (first, last) = (listed(&shape[..ENDS]), listed(&shape[shape.len() - ENDS..]));
+            format!("[{first}, …, {last}] of {} dimensions", shape.len())
+        }
+    }
 }
 
 /// Writes weights with their names to `path`.
@@ -149,5 +169,18 @@ pub(crate) fn stored_type(kind: Kind) -> (Kind, &'static str) {
         Kind::BFloat16 => (Kind::BFloat16, "bfloat16"),
         Kind::Half => (Kind::Half, "float16"),
         _ => (Kind::Float, "float32"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_long_shape_is_shown_without_its_middle() {
+        assert_eq!(shown(&[]), "[]");
+        assert_eq!(shown(&[1, 2, 3, 4, 5, 6, 7, 8]), "[1, 2, 3, 4, 5, 6, 7, 8]");
+        let long: Vec<i64> = (0..100_000).collect();
+        assert_eq!(shown(&long), "[0, 1, 2, 3, …, 99996, 99997, 99998, 99999] of 100000 dimensions");
     }
 }

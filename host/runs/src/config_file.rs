@@ -3,9 +3,18 @@
 
 use crate::key_line::line_of;
 use crate::named_tables::{table_name, table_names};
-use std::collections::BTreeMap;
+use gavel_data::files::read_regular_text;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
+
+/// The most bytes of all files, each as often as it is included.
+const MOST_BYTES: u64 = 4 << 20;
+/// The most files, each as often as it is included.
+const MOST_FILES: usize = 1024;
 
 /// A configuration that was read, and the file of each key.
 #[derive(Debug)]
@@ -15,6 +24,12 @@ pub struct ConfigFile {
     path: PathBuf,
     /// The last file with each key.
     files: BTreeMap<String, PathBuf>,
+    /// The text of each file; a pipe has it only once.
+    texts: HashMap<PathBuf, String>,
+    /// How many files were included.
+    included: usize,
+    /// The bytes of all files.
+    bytes: u64,
 }
 
 /// Why a configuration cannot be read.
@@ -43,6 +58,14 @@ pub enum ConfigFileError {
         /// The value found there.
         found: String,
     },
+    /// Files include others too often.
+    #[error(
+        "{}: include: the files of the configuration include more than {MOST_FILES} in all, each as often as it is included\nhint: include a file once", path.display()
+    )]
+    TooMany {
+        /// The file that includes one more.
+        path: PathBuf,
+    },
     /// Files include each other.
     #[error("{}: include: the files include each other: {}\nhint: move what they share to a separate file", path.display(), arrows(files))]
     Circle {
@@ -70,7 +93,8 @@ impl ConfigFile {
     /// # Errors
     /// A file cannot be read, is not TOML, or includes itself.
     pub fn read(path: &Path) -> Result<Self, ConfigFileError> {
-        let mut read = Self { table: Table::new(), path: path.to_owned(), files: BTreeMap::new() };
+        let (files, texts) = (BTreeMap::new(), HashMap::new());
+        let mut read = Self { table: Table::new(), path: path.to_owned(), files, texts, included: 0, bytes: 0 };
         read.add(path, &mut Vec::new())?;
         Ok(read)
     }
@@ -92,8 +116,7 @@ impl ConfigFile {
 
     /// The line of `key` in its file, from 1; `None` if no file has the key.
     pub fn line_of(&self, key: &str) -> Option<usize> {
-        let text = std::fs::read_to_string(self.file_of(key)).ok()?;
-        line_of(&text, key)
+        line_of(self.texts.get(self.file_of(key))?, key)
     }
 
     /// Adds the file `path`, which the last of `includers` includes.
@@ -106,7 +129,25 @@ impl ConfigFile {
             let files = includers.drain(first..).chain([path.to_owned()]).collect::<Vec<_>>();
             return Err(ConfigFileError::Circle { path: files[files.len() - 2].clone(), files });
         }
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigFileError::Read {
+        if let Some(includer) = includers.last() {
+            self.included += 1;
+            if self.included > MOST_FILES {
+                return Err(ConfigFileError::TooMany { path: includer.clone() });
+            }
+        }
+        let read = match (self.texts.get(path), includers.is_empty()) {
+            (Some(text), _) => Ok(text.clone()),
+            (None, true) => read_named(path),
+            (None, false) => read_regular_text(path, MOST_BYTES),
+        };
+        let read = read.and_then(|text| {
+            self.bytes += text.len() as u64;
+            match self.bytes {
+                0..=MOST_BYTES => Ok(text),
+                _ => Err(too_large(format!("the configuration has more than {MOST_BYTES} bytes with it"))),
+            }
+        });
+        let text = read.map_err(|source| ConfigFileError::Read {
             path: path.to_owned(),
             includers: includers.clone(),
             source,
@@ -123,8 +164,23 @@ impl ConfigFile {
         }
         includers.pop();
         merge(&mut self.table, table, "", path, &mut self.files);
+        self.texts.insert(path.to_owned(), text);
         Ok(())
     }
+}
+
+/// The text of the file that the user names, which may be a pipe: `-c <(…)`.
+fn read_named(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 {
+        0..=MOST_BYTES => Ok(text),
+        _ => Err(too_large(format!("it has more than {MOST_BYTES} bytes"))),
+    }
+}
+
+fn too_large(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, what)
 }
 
 /// The paths that the `include` of the file `path` names.
@@ -173,23 +229,27 @@ fn merge_named(
     files: &mut BTreeMap<String, PathBuf>,
 ) {
     // A name that a file has twice is kept twice, so that the check of the configuration reports it.
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
+    let mut places = HashMap::new();
+    for (at, name) in base.iter().filter_map(Value::as_table).filter_map(table_name).enumerate() {
+        places.entry(name.to_owned()).or_insert(at);
+    }
     for item in list {
         let name = item.as_table().and_then(table_name).unwrap_or_default().to_owned();
         let key = format!("{prefix}.{name}");
-        let is_first = !seen.contains(&name);
-        let old = base.iter_mut().filter_map(Value::as_table_mut).find(|old| table_name(old) == Some(&name));
+        let old = places.get(&name).and_then(|at| base.get_mut(*at)).and_then(Value::as_table_mut);
         match (old, item) {
-            (Some(old), Value::Table(new)) if is_first => {
+            (Some(old), Value::Table(new)) if !seen.contains(&name) => {
                 files.insert(key.clone(), path.to_owned());
                 merge(old, new, &key, path, files);
             }
             (_, item) => {
                 stands(&key, &item, path, files);
+                places.entry(name.clone()).or_insert(base.len());
                 base.push(item);
             }
         }
-        seen.push(name);
+        seen.insert(name);
     }
 }
 
@@ -212,7 +272,11 @@ fn stands(key: &str, value: &Value, path: &Path, files: &mut BTreeMap<String, Pa
 /// Forgets the files of the keys below `key`.
 fn forget(key: &str, files: &mut BTreeMap<String, PathBuf>) {
     let below = format!("{key}.");
-    files.retain(|known, _| !known.starts_with(&below));
+    // They follow each other.
+    let range = (Bound::Included(below.as_str()), Bound::Unbounded);
+    let known = files.range::<str, _>(range).map(|(known, _)| known);
+    let known: Vec<String> = known.take_while(|known| known.starts_with(&below)).cloned().collect();
+    known.iter().for_each(|known| _ = files.remove(known));
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Decodes tokens to text as they come, in whole characters.
 
 use crate::byte_char::byte_char;
-use crate::error::{Result, TextError};
+use crate::error::Result;
 use crate::tokenizer::caught;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 /// The bytes that the characters of byte-level vocabularies stand for.
@@ -73,6 +74,8 @@ pub(crate) fn byte_of(token: &str) -> Option<u8> {
 #[derive(Clone)]
 pub struct DecodeStream {
     tokenizer: Arc<tokenizers::Tokenizer>,
+    /// The tokenizer's file.
+    path: Arc<Path>,
     decoding: Decoding,
     skip_special: bool,
     /// For [`Decoding::Bytes`]: the beginning of a character.
@@ -84,8 +87,13 @@ pub struct DecodeStream {
 }
 
 impl DecodeStream {
-    pub(crate) fn new(tokenizer: Arc<tokenizers::Tokenizer>, decoding: Decoding, skip_special: bool) -> Self {
-        Self { tokenizer, decoding, skip_special, bytes: Vec::new(), given: Vec::new(), held: Vec::new() }
+    pub(crate) fn new(
+        tokenizer: Arc<tokenizers::Tokenizer>,
+        path: Arc<Path>,
+        decoding: Decoding,
+        skip_special: bool,
+    ) -> Self {
+        Self { tokenizer, path, decoding, skip_special, bytes: Vec::new(), given: Vec::new(), held: Vec::new() }
     }
 
     /// Decodes the tokens after `prompt`. A space after the prompt, which
@@ -179,8 +187,9 @@ impl DecodeStream {
 
     /// The text of the held tokens, after those that were returned.
     fn release(&mut self) -> Result<String> {
-        let decode =
-            |ids: &[u32]| caught(|| self.tokenizer.decode(ids, self.skip_special)).map_err(TextError::Tokenizer);
+        let decode = |ids: &[u32]| {
+            caught(|| self.tokenizer.decode(ids, self.skip_special)).map_err(|failure| failure.of(&self.path))
+        };
         // Bytes of the prompt and bytes of the response are not in one run: a run that is not UTF-8 is U+FFFD
         // throughout.
         if self.held.first().is_some_and(|&id| self.is_byte(id)) && self.given.iter().all(|&id| self.is_byte(id)) {

@@ -1,6 +1,7 @@
 //! Chat templates: Jinja templates, rendered as `transformers` renders them.
 
 mod budget;
+mod counted;
 mod json;
 mod measured;
 mod methods;
@@ -16,6 +17,7 @@ use crate::tool_calls::ToolCallFormat;
 use chrono::{DateTime, Utc};
 use gavel_data::Message;
 use gavel_data::files::read_regular_text;
+use gavel_data::panics;
 use measured::measured;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value as JinjaValue};
@@ -23,11 +25,13 @@ use serde_json::{Map, Value};
 use source::{DEFAULT, Source, TOOL_USE};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use variables::{Form, Size};
 
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+/// The most bytes that a byte of a date's format becomes: `%+` is a whole date.
+const DATE: usize = 20;
 
 /// Renders a conversation into the text that a model was trained on.
 #[derive(Clone)]
@@ -41,6 +45,8 @@ pub struct ChatTemplate {
     /// The variables of the templates besides the conversation, such as `eos_token`.
     variables: Map<String, Value>,
     form: Form,
+    /// The work that a conversation may take.
+    work: u64,
 }
 
 /// The inputs of a template besides the messages.
@@ -116,9 +122,10 @@ impl ChatTemplate {
             environment
         });
         let form = Form { text: true, parts: false, arguments_as_text: false };
-        let mut template = Self { environments, sources, folder, variables, form };
+        let mut template = Self { environments, sources, folder, variables, form, work: budget::PROBE };
         template.form =
             Form::probe(|messages| Some(template.run(template.choose(&[])?, messages, &RenderOptions::default())));
+        template.work = budget::WORK;
         Ok(template)
     }
 
@@ -224,7 +231,7 @@ impl ChatTemplate {
         let last = budget::TEXTS.len() - 1;
         let mut at = budget::TEXTS.iter().position(|text| size.fits(*text)).unwrap_or(last);
         loop {
-            budget::start(budget::TEXTS[at], size.bytes);
+            budget::start(budget::TEXTS[at], size.bytes, self.work);
             let rendered = render(&self.environments[at], source, variables.clone());
             match budget::TEXTS.iter().position(|text| budget::needed() <= *text) {
                 Some(next) if next > at && rendered.is_err() => at = next,
@@ -241,7 +248,7 @@ fn render(
 ) -> std::result::Result<String, Error> {
     // minijinja 3.0.5 panics at `[][::-1]`: a template must not take the host down.
     let render = || environment.get_template(&source.name)?.render(variables);
-    catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|_| {
+    panics::caught(render).unwrap_or_else(|_| {
         Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked, as it does for `[][::-1]`"))
     })
 }
@@ -272,6 +279,8 @@ fn failure(source: &Source, error: &Error) -> TextError {
 }
 
 fn strftime(now: DateTime<Utc>, format: &str) -> std::result::Result<String, Error> {
+    budget::charge_bytes(format.len(), budget::SPELL)?;
+    budget::charge(format.len().saturating_mul(DATE))?;
     let mut text = String::new();
     match write!(text, "{}", now.format(format)) {
         Ok(()) => Ok(text),

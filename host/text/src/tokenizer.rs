@@ -13,7 +13,7 @@ use crate::error::{Result, TextError};
 use crate::files;
 use crate::special_texts::SpecialTexts;
 use crate::stream::{DecodeStream, Decoding};
-pub(crate) use caught::caught;
+pub(crate) use caught::{Failure, caught};
 use gavel_data::files::read_regular_text;
 use growth::Growth;
 use inside::WithoutPrefix;
@@ -34,6 +34,8 @@ pub(crate) const SPECIAL_TOKENS: [&str; 7] =
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<tokenizers::Tokenizer>,
+    /// Its file.
+    path: Arc<Path>,
     without_prefix: Arc<WithoutPrefix>,
     special_texts: Arc<SpecialTexts>,
     growth: Growth,
@@ -82,7 +84,7 @@ impl Tokenizer {
         let Value::Object(settings) = settings else { unreachable!("it is written as an object above") };
         #[expect(clippy::expect_used, reason = "the definition is a constant, which every test loads")]
         let inner = tokenizers::Tokenizer::from_bytes(definition.to_string()).expect("a valid definition");
-        Self::of(inner, Growth::BYTES, vec![2], 0, settings, Map::new())
+        Self::of(inner, Path::new("the built-in tokenizer"), Growth::BYTES, vec![2], 0, settings, Map::new())
     }
 
     /// Reads `tokenizer.json` in the folder `dir`. The tokens that end a text
@@ -105,8 +107,10 @@ impl Tokenizer {
         })?;
         let wrong = |path: PathBuf, what: String| TextError::File { path, what };
         growth::check_parts(&path, &text)?;
-        let mut inner = caught(|| tokenizers::Tokenizer::from_bytes(&text))
-            .map_err(|error| wrong(path.clone(), format!("not a tokenizer: {error}")))?;
+        let mut inner = caught(|| tokenizers::Tokenizer::from_bytes(&text)).map_err(|failure| match failure {
+            Failure::Error(error) => wrong(path.clone(), format!("not a tokenizer: {error}")),
+            panic @ Failure::Panic(_) => panic.of(&path),
+        })?;
         let growth = growth::of(&path, &inner)?;
         // Some files are saved with the truncation and padding of a training run.
         inner.with_padding(None);
@@ -141,11 +145,12 @@ impl Tokenizer {
         let pad = token("pad_token")?.or(ids("pad_token_id").first().copied()).unwrap_or(eos);
         // `save` writes special tokens only to this file.
         settings.extend(more);
-        Ok(Self::of(inner, growth, stop_ids, pad, settings, generation))
+        Ok(Self::of(inner, &path, growth, stop_ids, pad, settings, generation))
     }
 
     fn of(
         inner: tokenizers::Tokenizer,
+        path: &Path,
         growth: Growth,
         stop_ids: Vec<u32>,
         pad: u32,
@@ -158,6 +163,7 @@ impl Tokenizer {
         let (inner, without_prefix) = (Arc::new(inner), Arc::default());
         Self {
             inner,
+            path: path.into(),
             without_prefix,
             special_texts,
             growth,
@@ -220,7 +226,7 @@ impl Tokenizer {
     /// first word. Text after a special token is encoded as in [`encode`](Self::encode).
     pub fn encode_inside(&self, text: &str) -> Result<Vec<u32>> {
         self.check(text)?;
-        match self.without_prefix.encode(&self.inner, text)? {
+        match self.without_prefix.encode(&self.inner, &self.path, text)? {
             None => self.encode(text),
             Some((ids, "")) => Ok(ids),
             Some((ids, rest)) => Ok([ids, self.encode(rest)?].concat()),
@@ -229,13 +235,13 @@ impl Tokenizer {
 
     fn check(&self, text: &str) -> Result<()> {
         self.growth.check(text)?;
-        words::check(&self.inner, self.growth, text)
+        words::check(&self.inner, &self.path, self.growth, text)
     }
 
     fn encode_with(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
         self.check(text)?;
         let encoding = caught(|| self.inner.encode_fast(text, add_special));
-        Ok(encoding.map_err(TextError::Tokenizer)?.get_ids().to_vec())
+        Ok(encoding.map_err(|failure| failure.of(&self.path))?.get_ids().to_vec())
     }
 
     /// The text of `ids`, without special tokens. Bytes that are not UTF-8
@@ -246,13 +252,13 @@ impl Tokenizer {
 
     /// The text of `ids`, with or without special tokens.
     pub fn decode_with(&self, ids: &[u32], skip_special: bool) -> Result<String> {
-        caught(|| self.inner.decode(ids, skip_special)).map_err(TextError::Tokenizer)
+        caught(|| self.inner.decode(ids, skip_special)).map_err(|failure| failure.of(&self.path))
     }
 
     /// Decodes tokens as they come. The pieces together are the text that
     /// [`decode_with`](Self::decode_with) returns for all tokens.
     pub fn stream(&self, skip_special: bool) -> DecodeStream {
-        DecodeStream::new(self.inner.clone(), self.decoding, skip_special)
+        DecodeStream::new(self.inner.clone(), self.path.clone(), self.decoding, skip_special)
     }
 
     /// The bytes and the text of one token, as the log-probs of chat completions

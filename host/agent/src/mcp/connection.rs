@@ -3,7 +3,7 @@
 use super::error::McpError;
 use super::spec::{McpSource, McpSpec};
 use super::stdio::Process;
-use gavel_endpoint::tls_client_config;
+use gavel_endpoint::{excerpt, tls_client_config};
 use gavel_plugin::Environment;
 use reqwest::redirect::Policy;
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
@@ -53,7 +53,8 @@ impl Connection {
             McpError::Connect {
                 tool: tool(),
                 server: spec.source.to_string(),
-                what: env.redact(reason(&error) + &said),
+                // A secret is found before the text is cut.
+                what: excerpt(env.redact(reason(&error)).as_bytes()) + &env.redact(said),
             }
         };
         match &spec.source {

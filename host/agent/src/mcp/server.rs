@@ -9,7 +9,7 @@ use crate::tool_failure::CallResult;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use gavel_data::{Budget, ToolEnding};
-use gavel_endpoint::{Limiter, names_a_key};
+use gavel_endpoint::{Limiter, excerpt, names_a_key};
 use gavel_plugin::{Environment, OutsideWaits, Sandbox, ToolFunction};
 use rmcp::model::{CallToolRequestParams, ErrorCode, JsonObject, PaginatedRequestParams, Tool};
 use rmcp::service::ServiceError;
@@ -81,7 +81,7 @@ impl McpServer {
         let described = async {
             let connection = Connection::open(&spec, &env).await?;
             let functions = listed(&connection).await.map_err(|what| {
-                let what = env.redact(format!("it does not list its functions: {what}"));
+                let what = format!("it does not list its functions: {}", excerpt(env.redact(what).as_bytes()));
                 let server = spec.source.to_string();
                 McpError::Connect { tool: tool(), server, what }
             })?;

@@ -1,7 +1,7 @@
 //! A `gavel` without `gavel-models`, and so without libtorch.
 
 use crate::doctor::Finding;
-use crate::terminal;
+use crate::{report, terminal};
 use anyhow::{Error, anyhow};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -37,7 +37,7 @@ pub fn exit(error: &clap::Error) -> ! {
     if serves_model() && error.use_stderr() {
         end(&format!("`gavel serve` with a model {LACKS}"), error);
     }
-    error.exit()
+    report::usage_error(error)
 }
 
 fn end(what: &str, error: &clap::Error) -> ! {

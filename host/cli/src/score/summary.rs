@@ -2,6 +2,7 @@
 
 use super::dash::is_dash;
 use crate::outcomes::{self, Counts, Outcomes, listed};
+use crate::report;
 use crate::terminal::{self, errln};
 use gavel_data::{OutcomeKind, SampleOutcome};
 use serde::Serialize;
@@ -60,7 +61,7 @@ impl Summary {
     /// Prints why the first row could not be read, and how many others could not.
     pub fn print_unreadable(&self) {
         let Some((first, others)) = self.unreadable.split_first() else { return };
-        terminal::error(first);
+        terminal::error(&report::clipped(first));
         match others.len() {
             0 => {}
             1 => errln!("1 more row cannot be read: --json lists both"),

@@ -1,5 +1,6 @@
 //! The files of a dataset: one file, the files of a folder, or the files that a pattern matches.
 
+use super::pattern::matching;
 use super::{Row, RowError, RowReader};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -124,11 +125,9 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, RowError> {
         let files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(open)?;
         files.into_iter().filter(|file| is_dataset(file) && !is_hidden(file) && file.is_file()).collect()
     } else if is_pattern && !path.exists() {
-        let bad = |what: String| RowError::BadPattern { path: path.to_owned(), what };
-        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-        let found = glob::glob_with(&path.to_string_lossy(), options).map_err(|error| bad(error.to_string()))?;
-        let found = found.collect::<Result<Vec<_>, _>>().map_err(|error| bad(error.to_string()))?;
-        found.into_iter().filter(|file| file.is_file()).collect()
+        let mut found = matching(path)?;
+        found.retain(|file| file.is_file());
+        found
     } else {
         vec![path.to_owned()]
     };
@@ -150,6 +149,7 @@ fn is_hidden(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
 
     /// The rows that `name` stands for in a folder with some files.
     fn read(name: &str) -> Result<Vec<(String, usize, String)>, RowError> {
@@ -193,6 +193,32 @@ mod tests {
         assert_eq!(named(&read("**/c.*").unwrap()), [("c.jsonl", 0, "line 1")]);
         assert_eq!(named(&read("data/more/c.jsonl").unwrap()), [("c.jsonl", 0, "line 1")]);
         assert_eq!(named(&read("odd[1].jsonl").unwrap()), [("odd[1].jsonl", 0, "line 1")]);
+    }
+
+    #[test]
+    fn folders_in_themselves_are_searched_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(path("d/more/.hidden")).unwrap();
+        for name in ["d/x.jsonl", "d/more/y.jsonl", "d/more/.z.jsonl", "d/more/.hidden/z.jsonl"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        // These patterns match more than 2^30 paths.
+        ["d/a", "d/b", "d/more/c"].iter().for_each(|link| symlink(path("d"), path(link)).unwrap());
+        let found = |pattern: &str| {
+            let found = files(&path(pattern)).unwrap();
+            found.into_iter().map(|file| file.strip_prefix(folder.path()).unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let each = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(found("d/**/*.jsonl"), each(&["d/more/y.jsonl", "d/x.jsonl"]));
+        let often = |times: usize, end: &str| format!("d/{}{end}", "a/".repeat(times));
+        let expected = [often(30, "x.jsonl"), often(29, "b/x.jsonl"), often(28, "more/c/x.jsonl")];
+        assert_eq!(found(&format!("d/{}x.jsonl", "*/".repeat(30))), each(&expected.each_ref().map(String::as_str)));
+        assert_eq!(found("d/*/y.jsonl"), each(&["d/more/y.jsonl"]));
+        assert_eq!(found("d/more/.?.jsonl"), each(&["d/more/.z.jsonl"]));
+        assert_eq!(found("d/**/.hidden/*"), each(&["d/more/.hidden/z.jsonl"]));
+        assert_eq!(found("d/more/../[x-y].jsonl"), each(&["d/more/../x.jsonl"]));
+        assert_eq!(found("**/**/y.jsonl"), each(&["d/more/y.jsonl"]));
     }
 
     #[test]

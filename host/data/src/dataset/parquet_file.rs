@@ -1,19 +1,22 @@
 //! The pages of a Parquet file, within a budget of memory.
 
+use super::expansion;
 use super::page_header::{self, Claim};
 use super::row_size::{MOST_BYTES, too_long};
+use crate::shown::Shown;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::basic::{Encoding, Type};
+use parquet::basic::{Compression, Encoding, Type};
 use parquet::column::page::{PageIterator, PageReader};
-use parquet::errors::Result;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most memory of the pages that are opened for one batch of rows.
 const BATCH_BYTES: u64 = 1 << 30;
@@ -33,14 +36,34 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(file: File, metadata: Arc<ParquetMetaData>) -> Self {
+    /// The pages of a file with this footer.
+    ///
+    /// # Errors
+    /// A column is at a place, or has a size, below 0.
+    pub(super) fn new(file: File, metadata: Arc<ParquetMetaData>) -> Result<Self> {
+        for (number, group) in metadata.row_groups().iter().enumerate() {
+            let is_below_0 = |chunk: &&ColumnChunkMetaData| {
+                let places = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or_default()];
+                places.into_iter().chain([chunk.compressed_size(), chunk.num_values()]).any(|number| number < 0)
+            };
+            if let Some(chunk) = group.columns().iter().find(is_below_0) {
+                let name = Shown(chunk.column_path().string()).to_string();
+                let what = format!("the column `{name}` of row group {number} has a place or a size below 0");
+                return Err(ParquetError::General(what));
+            }
+        }
         let batch_rows = batch_rows(&metadata);
-        Self { file: Arc::new(file), metadata, memory: Arc::default(), batch_rows }
+        Ok(Self { file: Arc::new(file), metadata, memory: Arc::default(), batch_rows })
     }
 
     /// The rows to read at once.
     pub(super) fn batch_rows(&self) -> usize {
         self.batch_rows as usize
+    }
+
+    /// The rows that the file claims.
+    pub(super) fn rows(&self) -> usize {
+        self.num_rows()
     }
 
     /// The budget, which starts anew with each batch.
@@ -83,8 +106,10 @@ impl RowGroups for Pages {
             value_bytes: value_bytes(description.physical_type(), description.type_length()),
             batch_rows: self.batch_rows,
             is_list: description.max_rep_level() > 0,
+            compression: Compression::UNCOMPRESSED,
+            claims: Arc::default(),
         };
-        Ok(Box::new(Chunks { pages: Arc::new(pages), metadata: self.metadata.clone(), column, group: 0 }))
+        Ok(Box::new(Chunks { pages, metadata: self.metadata.clone(), column, group: 0 }))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
@@ -98,7 +123,7 @@ impl RowGroups for Pages {
 
 /// The chunks of a column: one a row group.
 struct Chunks {
-    pages: Arc<ColumnPages>,
+    pages: ColumnPages,
     metadata: Arc<ParquetMetaData>,
     column: usize,
     group: usize,
@@ -111,7 +136,9 @@ impl Iterator for Chunks {
         let group = self.metadata.row_groups().get(self.group)?;
         self.group += 1;
         let rows = usize::try_from(group.num_rows()).unwrap_or_default();
-        let pages = SerializedPageReader::new(self.pages.clone(), group.column(self.column), rows, None);
+        let chunk = group.column(self.column);
+        let pages = ColumnPages { compression: chunk.compression(), claims: Arc::default(), ..self.pages.clone() };
+        let pages = SerializedPageReader::new(Arc::new(pages), chunk, rows, None);
         Some(pages.map(|pages| Box::new(pages) as _))
     }
 }
@@ -149,6 +176,7 @@ fn too_large(what: String) -> io::Error {
 
 /// The bytes of a column. Reading past the end of the file is an error: to skip an unknown field of a page's header,
 /// `parquet` reads as many items as the field claims, and would not stop there.
+#[derive(Clone)]
 struct ColumnPages {
     file: Arc<File>,
     memory: Arc<PageMemory>,
@@ -157,6 +185,9 @@ struct ColumnPages {
     batch_rows: u64,
     /// Whether a row may have several values.
     is_list: bool,
+    compression: Compression,
+    /// What the pages claim whose content is not read yet, by where that is.
+    claims: Arc<Mutex<HashMap<u64, Claim>>>,
 }
 
 impl ColumnPages {
@@ -182,12 +213,14 @@ impl ChunkReader for ColumnPages {
     type T = PageHeader;
 
     fn get_read(&self, start: u64) -> Result<PageHeader> {
-        let pages = Self { file: self.file.clone(), memory: self.memory.clone(), ..*self };
-        Ok(PageHeader { file: self.file.get_read(start)?, start, pages: Some(pages), is_over: false })
+        Ok(PageHeader { file: self.file.get_read(start)?, start, pages: Some(self.clone()), is_over: false })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        self.file.get_bytes(start, length)
+        let content = self.file.get_bytes(start, length)?;
+        let claim = self.claims.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
+        expansion::check(self.compression, &content, &claim.unwrap_or_default())?;
+        Ok(content)
     }
 }
 
@@ -208,6 +241,8 @@ impl PageHeader {
             _ => error,
         })?;
         pages.take(&claim)?;
+        let content = self.file.stream_position()?;
+        pages.claims.lock().unwrap_or_else(PoisonError::into_inner).insert(content, claim);
         self.file.seek(SeekFrom::Start(self.start)).map(drop)
     }
 }
@@ -243,10 +278,14 @@ mod tests {
             value_bytes: VALUE_BYTES,
             batch_rows: 10,
             is_list,
+            compression: Compression::UNCOMPRESSED,
+            claims: Arc::default(),
         };
         let taken = |is_list: bool, bytes: u64, values: u64, is_prefixed: bool| {
             memory.start();
-            pages(is_list).take(&Claim { bytes, values, is_prefixed }).map_err(|error| error.to_string())?;
+            pages(is_list)
+                .take(&Claim { bytes, values, is_prefixed, ..Claim::default() })
+                .map_err(|error| error.to_string())?;
             Ok::<_, String>(BATCH_BYTES - memory.0.load(Ordering::Relaxed))
         };
         // A batch has ten rows, and a list any number of values.
@@ -260,7 +299,7 @@ mod tests {
         assert_eq!(taken(false, (64 << 20) + 1, 1, false), Err(too_long(MOST_BYTES)));
         // All pages of a batch are in memory together.
         memory.start();
-        let page = Claim { bytes: 300 << 20, values: 100, is_prefixed: false };
+        let page = Claim { bytes: 300 << 20, values: 100, ..Claim::default() };
         assert!((0..3).all(|_| pages(false).take(&page).is_ok()) && pages(false).take(&page).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The rows of a Parquet file, of which only some are in memory.
 
 use super::batch_rows::BatchRows;
+use super::footer;
 use super::logical_types;
 use super::parquet_file::{PageMemory, Pages};
 use super::parquet_rows::{AnyError, ReadRow};
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub(super) struct ParquetReader {
     batches: ParquetRecordBatchReader,
     memory: Arc<PageMemory>,
+    /// The rows to come, by the footer.
+    left: usize,
     rows: BatchRows,
     ready: std::vec::IntoIter<ReadRow>,
 }
@@ -23,14 +26,18 @@ impl ParquetReader {
     /// # Errors
     /// Its footer cannot be read.
     pub(super) fn open(file: File) -> parquet::errors::Result<Self> {
-        let read = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
+        let options = match footer::schema(&file)? {
+            Some(schema) => ArrowReaderOptions::new().with_parquet_schema(schema),
+            None => ArrowReaderOptions::new(),
+        };
+        let read = ArrowReaderMetadata::load(&file, options)?;
         let schema = logical_types::with_extensions(read.schema(), read.parquet_schema());
         let fields = schema.fields();
         let levels = parquet_to_arrow_field_levels(read.parquet_schema(), ProjectionMask::all(), Some(fields))?;
-        let pages = Pages::new(file, read.metadata().clone());
+        let pages = Pages::new(file, read.metadata().clone())?;
         let batches = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, pages.batch_rows(), None)?;
-        let memory = pages.memory();
-        Ok(Self { batches, memory, rows: BatchRows::default(), ready: Vec::new().into_iter() })
+        let (memory, left) = (pages.memory(), pages.rows());
+        Ok(Self { batches, memory, left, rows: BatchRows::default(), ready: Vec::new().into_iter() })
     }
 
     /// The next row. An error in it is about a row that is too long.
@@ -46,7 +53,10 @@ impl ParquetReader {
             if self.ready.len() == 0 {
                 self.memory.start();
                 let Some(batch) = self.batches.next() else { return Ok(None) };
-                self.rows.start(batch?);
+                let batch = batch?;
+                self.left =
+                    self.left.checked_sub(batch.num_rows()).ok_or("its pages have more rows than its footer")?;
+                self.rows.start(batch);
             }
         }
     }

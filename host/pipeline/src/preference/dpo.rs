@@ -25,14 +25,19 @@ impl PairMethod for DpoTable {
 
     fn pair(setup: &Setup, row: PairRow, at: &RowPlace<'_>, parted: &Parted) -> Result<Option<ResponsePair>> {
         let PairRow { prompt, chosen, rejected, options, .. } = row;
+        let most = setup.limit.tokenised(setup.limit.positions, &setup.text.tokenizer);
         let learned = |name: &str, answer: &[Message]| match answer {
-            [answer] => LearnedTurn::new(&prompt, &options, answer, &setup.text).map_err(|what| at.bad_row(what)),
+            [answer] => {
+                let turn = LearnedTurn::new(&prompt, &options, answer, &setup.text, most);
+                setup.limit.usable(turn).map_err(|what| at.bad_row(what))
+            }
             _ => {
                 let count = answer.len();
                 Err(at.bad_row(format!("`{name}` has {count} messages after the prompt: `gavel dpo` learns one")))
             }
         };
-        let (chosen, rejected) = (learned("chosen", &chosen)?, learned("rejected", &rejected)?);
+        let learned = learned("chosen", &chosen)?.zip(learned("rejected", &rejected)?);
+        let Some((chosen, rejected)) = learned else { return Ok(None) };
         let noted = |turn| parted.note(turn, at.path, &at.place);
         let (mut chosen, mut rejected) = (noted(chosen), noted(rejected));
         begin_together(&mut chosen, &mut rejected);

@@ -4,7 +4,7 @@ use super::method::{Models, PairMethod};
 use super::pair_row::{PairRow, RowPlace};
 use crate::commands::ShownText;
 use crate::error::Result;
-use crate::rows::{Parted, PromptLimit};
+use crate::rows::{NoTokens, Parted, PromptLimit};
 use crate::run::Setup;
 use gavel_agent::PromptOptions;
 use gavel_config::{LearningConfig, Overlong, RewardModelTrainTable};
@@ -27,8 +27,9 @@ impl PairMethod for RewardModelTrainTable {
     fn pair(setup: &Setup, row: PairRow, at: &RowPlace<'_>, _: &Parted) -> Result<Option<ConversationPair>> {
         let PairRow { prompt, chosen, rejected, margin, options } = row;
         let ids = |answer: &[Message]| {
-            let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, &setup.text);
-            cut(ids.map_err(|what| at.bad_row(what))?, setup.limit, at)
+            let ids = conversation_ids(&[&prompt[..], answer].concat(), &options, &setup.text, setup.limit);
+            let ids = setup.limit.usable(ids).map_err(|what| at.bad_row(what))?;
+            ids.map_or(Ok(None), |ids| cut(ids, setup.limit, at))
         };
         let sides = ids(&chosen)?.zip(ids(&rejected)?);
         Ok(sides.map(|(chosen, rejected)| ConversationPair { chosen, rejected, margin }))
@@ -80,10 +81,14 @@ fn conversation_ids(
     messages: &[Message],
     options: &PromptOptions,
     text: &TextModel,
-) -> std::result::Result<Vec<u32>, String> {
+    limit: PromptLimit,
+) -> std::result::Result<Vec<u32>, NoTokens> {
     let options = RenderOptions { tools: &[], add_generation_prompt: false, ..options.asking() };
-    let ids = text.prompt_ids_with(messages, &options).map_err(|error| error.to_string())?;
-    if ids.is_empty() { Err("the chat template makes an empty text of the conversation".into()) } else { Ok(ids) }
+    let ids = text.prompt_ids_within(messages, &options, limit.tokenised(limit.tokens(), &text.tokenizer))?;
+    match ids.is_empty() {
+        true => Err(NoTokens::Wrong("the chat template makes an empty text of the conversation".into())),
+        false => Ok(ids),
+    }
 }
 
 /// The tokens to learn from; nothing if the row is left out.

@@ -1,5 +1,6 @@
 //! What is learned of an answer: the tokens of its turn, after the tokens of the prompt that asks for it.
 
+use crate::rows::prompts::NoTokens;
 use gavel_agent::PromptOptions;
 use gavel_data::{Message, Role};
 use gavel_text::{RenderOptions, TextModel, Tokenizer};
@@ -14,7 +15,8 @@ pub(crate) struct LearnedTurn {
 }
 
 impl LearnedTurn {
-    /// The turn as the chat template writes it, up to its end. Where the template does not, an answer of text alone is
+    /// The turn as the chat template writes it, up to its end. A conversation for which `most` tokens are too few by its
+    /// bytes is not tokenised. Where the template does not, an answer of text alone is
     /// learned as it is, after the prompt that asks for it.
     ///
     /// # Errors
@@ -25,8 +27,9 @@ impl LearnedTurn {
         options: &PromptOptions,
         answer: &Message,
         text: &TextModel,
-    ) -> Result<Self, String> {
-        let asked = AskedPrompt::new(prompt, options, text)?;
+        most: usize,
+    ) -> Result<Self, NoTokens> {
+        let asked = AskedPrompt::new(prompt, options, text, most)?;
         let only_text = answer.tool_calls.is_empty() && answer.reasoning.as_deref().is_none_or(str::is_empty);
         let said = answer.text();
         let mut turn = match (asked.turn(answer), only_text) {
@@ -35,8 +38,8 @@ impl LearnedTurn {
                 Some(rest) => asked.text_alone(rest)?,
                 None => Self { row: turn, unread: Some(unread) },
             },
-            (Err(_), true) => asked.text_alone(asked.opened(&said).unwrap_or(&said))?,
-            (Err(what), false) => return Err(what),
+            (Err(NoTokens::Wrong(_)), true) => asked.text_alone(asked.opened(&said).unwrap_or(&said))?,
+            (Err(what), _) => return Err(what),
         };
         end_turn(&mut turn.row.response, &text.tokenizer);
         Ok(turn)
@@ -58,13 +61,20 @@ struct AskedPrompt<'a> {
     text: &'a TextModel,
     /// The text that asks for an answer.
     asked: String,
+    /// The most tokens of a text that is tokenised.
+    most: usize,
 }
 
 impl<'a> AskedPrompt<'a> {
-    fn new(prompt: &'a [Message], options: &'a PromptOptions, text: &'a TextModel) -> Result<Self, String> {
+    fn new(
+        prompt: &'a [Message],
+        options: &'a PromptOptions,
+        text: &'a TextModel,
+        most: usize,
+    ) -> Result<Self, String> {
         let asking = options.asking();
         let asked = text.template.render(prompt, &asking).map_err(|error| error.to_string())?;
-        Ok(Self { prompt, asking, text, asked })
+        Ok(Self { prompt, asking, text, asked, most })
     }
 
     /// The text of messages that asks for nothing.
@@ -73,8 +83,9 @@ impl<'a> AskedPrompt<'a> {
         self.text.template.render(messages, &telling).map_err(|error| error.to_string())
     }
 
-    fn encode(&self, part: &str) -> Result<Vec<u32>, String> {
-        self.text.tokenizer.encode(part).map_err(|error| error.to_string())
+    fn encode(&self, part: &str) -> Result<Vec<u32>, NoTokens> {
+        self.text.tokenizer.check_bytes(part.len(), self.most)?;
+        Ok(self.text.tokenizer.encode(part)?)
     }
 
     /// The text with which the template asks, after the prompt's last message.
@@ -83,12 +94,12 @@ impl<'a> AskedPrompt<'a> {
         told.and_then(|told| self.asked.strip_prefix(told.as_str())).unwrap_or_default()
     }
 
-    fn turn(&self, answer: &Message) -> Result<Turn, String> {
+    fn turn(&self, answer: &Message) -> Result<Turn, NoTokens> {
         let whole = self.told(&[self.prompt, std::slice::from_ref(answer)].concat())?;
         let wrong = |what: &str| {
-            Err(format!(
+            Err(NoTokens::Wrong(format!(
                 "the chat template {what}\nhint: use another template (chat_template.jinja in the model's folder), or rows whose answer is text alone"
-            ))
+            )))
         };
         if let Some(turn) = whole.strip_prefix(&self.asked).filter(|_| !self.asked.is_empty()) {
             // An answer may begin with what the prompt already has, such as `<think>`.
@@ -112,13 +123,13 @@ impl<'a> AskedPrompt<'a> {
         let (asked, mut prompt) = (self.encode(&self.asked)?, self.encode(&whole)?);
         let shared = asked.iter().zip(&prompt).take_while(|(asked, whole)| asked == whole).count();
         let response = prompt.split_off(shared);
-        let unread = self.text.tokenizer.decode_with(&asked[shared..], false).map_err(|error| error.to_string())?;
+        let unread = self.text.tokenizer.decode_with(&asked[shared..], false)?;
         Ok(Turn::Parted { turn: SftRow { prompt, response }, unread })
     }
 
     /// The tokens of a text before and after the byte `at`. The second part is encoded alone only if a token would lie
     /// across its beginning: some tokenizers encode the beginning of a text differently.
-    fn split(&self, whole: &str, at: usize) -> Result<SftRow, String> {
+    fn split(&self, whole: &str, at: usize) -> Result<SftRow, NoTokens> {
         let prompt = self.encode(&whole[..at])?;
         let response = match self.encode(whole)?.strip_prefix(prompt.as_slice()) {
             Some(response) => response.to_vec(),
@@ -128,8 +139,8 @@ impl<'a> AskedPrompt<'a> {
     }
 
     /// A text after the prompt, whatever the template makes of it in a longer conversation.
-    fn text_alone(&self, said: &str) -> Result<LearnedTurn, String> {
-        let prompt = self.text.prompt_ids_with(self.prompt, &self.asking).map_err(|error| error.to_string())?;
+    fn text_alone(&self, said: &str) -> Result<LearnedTurn, NoTokens> {
+        let prompt = self.text.prompt_ids_within(self.prompt, &self.asking, self.most)?;
         let whole = format!("{}{said}{}", self.asked, self.closing().unwrap_or_default());
         let SftRow { response, .. } = self.split(&whole, self.asked.len())?;
         Ok(LearnedTurn { row: SftRow { prompt, response }, unread: None })

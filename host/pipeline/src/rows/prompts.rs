@@ -4,11 +4,13 @@ use crate::episode_kind::{EpisodeKind, EpisodeKinds};
 use crate::error::{PipelineError, Result};
 use crate::rows::dataset::DatasetRows;
 use crate::rows::drawable::{UsableDataset, usable};
-use crate::rows::stored_rows::{MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes, put_ids, take_bytes, take_ids};
+use crate::rows::stored_rows::{
+    LongValues, MOST_IN_MEMORY, StoredRow, StoredRows, put_bytes, put_ids, take_bytes, take_ids,
+};
 use gavel_agent::PromptOptions;
 use gavel_config::{DataTable, Overlong};
-use gavel_data::{Json, Reference, Row, RowSources, Task, TaskError};
-use gavel_text::TextModel;
+use gavel_data::{Columns, Json, Reference, Row, RowSources, Task, TaskError};
+use gavel_text::{TextError, TextModel, Tokenizer};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,6 +31,33 @@ pub(crate) struct Prompt {
 /// A column of the row has a form that is not supported; the error says so.
 pub(crate) fn prompt_options(task: &Task, episode_kind: &EpisodeKind) -> std::result::Result<PromptOptions, String> {
     Ok(PromptOptions { functions: episode_kind.offered(task)?, template_kwargs: template_kwargs(task)?.into() })
+}
+
+/// Texts of so many bytes are tokenised whatever fits, so that an error has their number of tokens.
+const COUNTED_BYTES: usize = 1 << 20;
+
+/// Why a row has no tokens.
+#[derive(Debug)]
+pub(crate) enum NoTokens {
+    /// Its text has too many bytes.
+    TooLong(String),
+    /// Anything else.
+    Wrong(String),
+}
+
+impl From<String> for NoTokens {
+    fn from(what: String) -> Self {
+        Self::Wrong(what)
+    }
+}
+
+impl From<TextError> for NoTokens {
+    fn from(error: TextError) -> Self {
+        match error {
+            TextError::TooManyBytes { .. } => Self::TooLong(error.to_string()),
+            other => Self::Wrong(other.to_string()),
+        }
+    }
 }
 
 /// The limit of prompts, and what to do with longer ones.
@@ -86,6 +115,28 @@ impl PromptLimit {
         self.tokens
     }
 
+    /// The limit of `tokens` tokens for a text that is tokenised. One with more bytes than they can have is not: to
+    /// tokenise it takes about 150 times its memory. A prompt that is cut needs its end.
+    pub(crate) fn tokenised(self, tokens: usize, tokenizer: &Tokenizer) -> usize {
+        match self.overlong {
+            Overlong::Truncate => usize::MAX,
+            Overlong::Drop | Overlong::Error => tokens.max(tokenizer.fewest_tokens(COUNTED_BYTES)),
+        }
+    }
+
+    /// The tokens of a row; nothing if the row is left out because its text is too long.
+    pub(crate) fn usable<T>(self, tokens: std::result::Result<T, NoTokens>) -> std::result::Result<Option<T>, String> {
+        match tokens {
+            Ok(tokens) => Ok(Some(tokens)),
+            Err(NoTokens::TooLong(_)) if self.overlong == Overlong::Drop => Ok(None),
+            Err(NoTokens::TooLong(what)) => {
+                let remedy = self.remedy;
+                Err(format!("{what}\nhint: set data.overlong_prompts to \"drop\" or \"truncate\"{remedy}"))
+            }
+            Err(NoTokens::Wrong(what)) => Err(what),
+        }
+    }
+
     /// The prompt to use; nothing if the row is left out.
     pub(crate) fn apply(&self, mut ids: Vec<u32>, path: &Path, place: &str) -> Result<Option<Vec<u32>>> {
         if ids.len() <= self.tokens {
@@ -111,17 +162,25 @@ impl PromptLimit {
 impl StoredRow for Prompt {
     type Context = EpisodeKinds;
 
-    fn write(&self, into: &mut Vec<u8>) {
+    fn write(&self, into: &mut Vec<u8>, values: &mut LongValues) -> Result<()> {
         let Reference { columns, .. } = &self.task.reference;
         put_bytes(into, self.task.id.as_bytes());
-        put_bytes(into, Json::from(columns.clone()).as_text().as_bytes());
         put_ids(into, &self.ids);
+        for name in columns.names() {
+            put_bytes(into, name.as_bytes());
+            values.put(into, columns.get(name).map_or("null", Json::as_text).as_bytes())?;
+        }
+        Ok(())
     }
 
-    fn read(mut bytes: &[u8], episode_kinds: &EpisodeKinds) -> Option<Self> {
+    fn read(mut bytes: &[u8], values: &LongValues, episode_kinds: &EpisodeKinds) -> Option<Self> {
         let id = str::from_utf8(take_bytes(&mut bytes)?).ok()?.to_owned();
-        let columns = serde_json::from_slice(take_bytes(&mut bytes)?).ok()?;
         let ids = take_ids(&mut bytes)?;
+        let mut columns = Columns::default();
+        while !bytes.is_empty() {
+            let name = str::from_utf8(take_bytes(&mut bytes)?).ok()?;
+            columns.insert(name, serde_json::from_slice::<Json>(&values.take(&mut bytes)?).ok()?);
+        }
         // All else follows from the columns. The id may also follow from the place of the row.
         let task = Arc::new(Task { id, ..Task::from_row(columns, 0, "").ok()? });
         let episode_kind = episode_kinds.of(&task).ok()?;
@@ -192,7 +251,9 @@ pub(crate) fn prompt(
     let task = task(row, path, split)?;
     let episode_kind = episode_kinds.of(&task).map_err(bad)?;
     let options = prompt_options(&task, &episode_kind).map_err(bad)?;
-    let ids = text.prompt_ids_with(&task.prompt, &options.asking()).map_err(|error| bad(error.to_string()))?;
+    let most = limit.tokenised(limit.tokens, &text.tokenizer);
+    let ids = text.prompt_ids_within(&task.prompt, &options.asking(), most).map_err(NoTokens::from);
+    let Some(ids) = limit.usable(ids).map_err(bad)? else { return Ok(None) };
     let task = Arc::new(task);
     Ok(limit.apply(ids, path, &place)?.map(|ids| Prompt { task, ids, episode_kind }))
 }

@@ -6,7 +6,7 @@ use crate::rows::dataset::DatasetRows;
 use crate::rows::drawable::Drawable;
 use crate::rows::learned_turn::LearnedTurn;
 use crate::rows::prompts::{PromptLimit, prompt_options};
-use crate::rows::stored_rows::{StoredRow, put_bytes, put_row, take_bytes, take_row};
+use crate::rows::stored_rows::{LongValues, StoredRow, put_bytes, put_row, take_bytes, take_row};
 use gavel_agent::PromptOptions;
 use gavel_config::{Overlong, Turns};
 use gavel_data::{Message, Role, Row, Sample, last_turn};
@@ -27,12 +27,13 @@ pub(crate) struct PlacedRow {
 impl StoredRow for PlacedRow {
     type Context = ();
 
-    fn write(&self, into: &mut Vec<u8>) {
+    fn write(&self, into: &mut Vec<u8>, _: &mut LongValues) -> Result<()> {
         put_row(into, &self.row);
         put_bytes(into, self.place.as_bytes());
+        Ok(())
     }
 
-    fn read(mut bytes: &[u8], (): &()) -> Option<Self> {
+    fn read(mut bytes: &[u8], _: &LongValues, (): &()) -> Option<Self> {
         let row = take_row(&mut bytes)?;
         let place = str::from_utf8(take_bytes(&mut bytes)?).ok()?;
         Some(Self { row, place: place.into() })
@@ -87,10 +88,12 @@ pub(crate) fn sft_rows_of(
     let place = row.place.clone();
     let bad = |what: String| PipelineError::BadRow { path: path.to_owned(), place: place.clone(), what };
     let answered = Answered::read(row, episode_kinds, turns).map_err(bad)?;
+    let most = limit.tokenised(limit.positions, &text.tokenizer);
     let mut rows = Vec::new();
     for at in answered.learned() {
         let (prompt, answer) = (&answered.messages[..at], &answered.messages[at]);
-        let turn = LearnedTurn::new(prompt, &answered.options, answer, text).map_err(bad)?;
+        let turn = LearnedTurn::new(prompt, &answered.options, answer, text, most);
+        let Some(turn) = limit.usable(turn).map_err(bad)? else { continue };
         let row = parted.note(turn, path, &place);
         rows.extend(apply_limit(limit, row, path, &place)?);
     }

@@ -2,7 +2,7 @@
 //! read when it is drawn.
 
 use crate::error::{PipelineError, Result};
-use gavel_data::Spool;
+use gavel_data::{Spool, ValueSpool};
 use gavel_train::{ConversationPair, ResponsePair, SftRow};
 use std::borrow::Cow;
 
@@ -14,11 +14,56 @@ pub(crate) trait StoredRow: Clone {
     /// What reading it again needs.
     type Context;
 
-    /// Adds its bytes to `into`.
-    fn write(&self, into: &mut Vec<u8>);
+    /// Adds its bytes to `into`, without its long values.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    fn write(&self, into: &mut Vec<u8>, values: &mut LongValues) -> Result<()>;
 
     /// The row with these bytes; nothing if they are not of a row.
-    fn read(bytes: &[u8], context: &Self::Context) -> Option<Self>;
+    fn read(bytes: &[u8], values: &LongValues, context: &Self::Context) -> Option<Self>;
+}
+
+/// Values from this length on are kept once: a Parquet file of some kilobytes may have a megabyte in each of its rows.
+const LONG: usize = 1024;
+
+/// The long values of rows.
+pub(crate) struct LongValues {
+    spool: ValueSpool,
+    /// The bytes of those that were put, each as often as it was.
+    bytes: usize,
+}
+
+impl LongValues {
+    fn within(most_in_memory: usize) -> Self {
+        Self { spool: ValueSpool::new(most_in_memory), bytes: 0 }
+    }
+
+    /// Adds a value to `into`, or its number if it is long.
+    pub(super) fn put(&mut self, into: &mut Vec<u8>, value: &[u8]) -> Result<()> {
+        into.push(u8::from(value.len() >= LONG));
+        if value.len() < LONG {
+            put_bytes(into, value);
+        } else {
+            self.bytes += value.len();
+            into.extend_from_slice(&(self.spool.push(value)? as u64).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Takes such a value from the beginning of `from`.
+    pub(super) fn take<'b>(&self, from: &mut &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        let (is_long, rest) = from.split_first()?;
+        *from = rest;
+        if *is_long == 0 {
+            return take_bytes(from).map(Cow::Borrowed);
+        }
+        let (number, rest) = from.split_first_chunk::<8>()?;
+        *from = rest;
+        let mut value = Vec::new();
+        self.spool.read(usize::try_from(u64::from_le_bytes(*number)).ok()?, &mut value).ok()?;
+        Some(Cow::Owned(value))
+    }
 }
 
 /// Rows by their numbers.
@@ -27,7 +72,11 @@ pub(crate) struct StoredRows<R: StoredRow> {
     kept: Vec<R>,
     /// Their bytes; absent once it is known that all rows are in memory.
     spool: Option<Spool>,
+    values: LongValues,
     context: R::Context,
+    most_in_memory: usize,
+    /// The bytes of the rows in the spool, without their long values.
+    bytes: usize,
     /// The bytes of the row that was added last.
     buffer: Vec<u8>,
 }
@@ -35,7 +84,8 @@ pub(crate) struct StoredRows<R: StoredRow> {
 impl<R: StoredRow> StoredRows<R> {
     /// No rows yet, which are in memory up to this many bytes.
     pub(super) fn within(most_in_memory: usize, context: R::Context) -> Self {
-        Self { kept: Vec::new(), spool: Some(Spool::new(most_in_memory)), context, buffer: Vec::new() }
+        let (spool, values) = (Some(Spool::new(most_in_memory)), LongValues::within(most_in_memory));
+        Self { kept: Vec::new(), spool, values, context, most_in_memory, bytes: 0, buffer: Vec::new() }
     }
 
     /// Adds a row.
@@ -45,8 +95,14 @@ impl<R: StoredRow> StoredRows<R> {
     pub(super) fn push(&mut self, row: R) -> Result<()> {
         if let Some(spool) = &mut self.spool {
             self.buffer.clear();
-            row.write(&mut self.buffer);
+            row.write(&mut self.buffer, &mut self.values)?;
             spool.push(&self.buffer)?;
+            self.bytes += self.buffer.len();
+            // Rows in memory may have their values each for itself.
+            if spool.is_in_memory() && self.bytes + self.values.bytes > self.most_in_memory {
+                spool.flush()?;
+                self.values.spool.flush()?;
+            }
             if !spool.is_in_memory() {
                 self.kept = Vec::new();
                 return Ok(());
@@ -78,7 +134,7 @@ impl<R: StoredRow> StoredRows<R> {
         let mut bytes = Vec::new();
         spool.read(number, &mut bytes)?;
         let damaged = || PipelineError::Stopped(format!("row {number} is damaged in the file that rows are kept in"));
-        R::read(&bytes, &self.context).map(Cow::Owned).ok_or_else(damaged)
+        R::read(&bytes, &self.values, &self.context).map(Cow::Owned).ok_or_else(damaged)
     }
 
     /// All of them.
@@ -154,12 +210,13 @@ pub(super) fn take_row(from: &mut &[u8]) -> Option<SftRow> {
 impl StoredRow for ResponsePair {
     type Context = ();
 
-    fn write(&self, into: &mut Vec<u8>) {
+    fn write(&self, into: &mut Vec<u8>, _: &mut LongValues) -> Result<()> {
         put_row(into, &self.chosen);
         put_row(into, &self.rejected);
+        Ok(())
     }
 
-    fn read(mut bytes: &[u8], (): &()) -> Option<Self> {
+    fn read(mut bytes: &[u8], _: &LongValues, (): &()) -> Option<Self> {
         Some(Self { chosen: take_row(&mut bytes)?, rejected: take_row(&mut bytes)? })
     }
 }
@@ -167,13 +224,14 @@ impl StoredRow for ResponsePair {
 impl StoredRow for ConversationPair {
     type Context = ();
 
-    fn write(&self, into: &mut Vec<u8>) {
+    fn write(&self, into: &mut Vec<u8>, _: &mut LongValues) -> Result<()> {
         put_ids(into, &self.chosen);
         put_ids(into, &self.rejected);
         into.extend_from_slice(&self.margin.to_le_bytes());
+        Ok(())
     }
 
-    fn read(mut bytes: &[u8], (): &()) -> Option<Self> {
+    fn read(mut bytes: &[u8], _: &LongValues, (): &()) -> Option<Self> {
         let (chosen, rejected) = (take_ids(&mut bytes)?, take_ids(&mut bytes)?);
         Some(Self { chosen, rejected, margin: f64::from_le_bytes(bytes.try_into().ok()?) })
     }
@@ -199,7 +257,7 @@ mod tests {
             }
             assert_eq!(stored.into_vec().unwrap(), rows);
         }
-        assert_eq!(R::read(b"no row", &()), None);
+        assert_eq!(R::read(b"no row", &LongValues::within(0), &()), None);
     }
 
     #[test]
@@ -212,5 +270,40 @@ mod tests {
         ]);
         let pair = |margin| ConversationPair { chosen: vec![1, 2], rejected: vec![3], margin };
         check(&[pair(0.1 + 0.2), pair(-0.0), pair(f64::MAX)]);
+    }
+
+    /// A row with one value.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Text(String);
+
+    impl StoredRow for Text {
+        type Context = ();
+
+        fn write(&self, into: &mut Vec<u8>, values: &mut LongValues) -> Result<()> {
+            values.put(into, self.0.as_bytes())
+        }
+
+        fn read(mut bytes: &[u8], values: &LongValues, (): &()) -> Option<Self> {
+            let text = values.take(&mut bytes)?.into_owned();
+            bytes.is_empty().then(|| String::from_utf8(text).ok().map(Self))?
+        }
+    }
+
+    #[test]
+    fn a_long_value_of_many_rows_is_kept_once() {
+        let text = |letter: &str, length: usize| Text(letter.repeat(length));
+        let mut rows = vec![text("a", LONG), text("b", LONG - 1), text("c", 0)];
+        rows.extend(vec![text("d", 2 * LONG); 100]);
+        check(&rows);
+        // The numbers of 101 long values, and two short ones.
+        let stored = stored(300 * LONG, &rows);
+        assert_eq!((stored.spool.is_none(), stored.bytes), (true, 101 * 9 + 2 * 9 + LONG - 1));
+        // In memory, rows may have their values each for itself.
+        let stored = super::tests::stored(200 * LONG, &rows);
+        assert!(stored.spool.is_some_and(|spool| !spool.is_in_memory()));
+        let mut value = Vec::new();
+        stored.values.spool.read(1, &mut value).unwrap();
+        assert_eq!(value, text("d", 2 * LONG).0.into_bytes());
+        assert!(stored.values.spool.read(2, &mut value).is_err());
     }
 }

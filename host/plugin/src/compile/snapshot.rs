@@ -2,10 +2,10 @@
 //! contents of its memories and globals at that time.
 
 use crate::imports::State;
+use gavel_data::panics;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 use wasmtime::Store;
@@ -41,7 +41,7 @@ pub(crate) fn instrument(component: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 fn try_instrument<'a>(wizer: &Wizer, component: &'a [u8]) -> Result<(ComponentContext<'a>, Vec<u8>), String> {
-    match catch_unwind(AssertUnwindSafe(|| wizer.instrument_component(component))) {
+    match panics::caught(|| wizer.instrument_component(component)) {
         Ok(done) => done.map_err(|error| format!("{error:#}")),
         Err(_) => Err(UNKNOWN_FORM.into()),
     }
@@ -71,7 +71,7 @@ impl<'a> Instrumented<'a> {
         let wasm = {
             let mut snapshot = pin!(self.wizer.snapshot_component(&self.context, &mut reader));
             // wizer asserts what it does not check, and no component may end the host.
-            poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| snapshot.as_mut().poll(cx))) {
+            poll_fn(|cx| match panics::caught(|| snapshot.as_mut().poll(cx)) {
                 Ok(poll) => poll,
                 Err(_) => Poll::Ready(Err(wasmtime::Error::msg(UNKNOWN_FORM))),
             })

@@ -1,6 +1,6 @@
 //! A function of a tool, and whether a call fits it.
 
-use crate::schema::{Refusal, Room, Schema};
+use crate::schema::{Refusal, Room, Schema, shortened};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -15,6 +15,9 @@ pub struct ToolSpec {
     /// The JSON Schema of its arguments.
     pub parameters: Value,
 }
+
+/// The most characters of a name: it is in each prompt, and providers allow 64.
+const MAX_NAME: usize = 256;
 
 /// A function that the policy may call.
 pub struct ToolFunction {
@@ -40,7 +43,15 @@ impl ToolFunction {
     fn new(name: String, description: String, parameters: &str, room: &mut Room) -> Result<Self, String> {
         let is_name = !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || "_-.".contains(char));
         if !is_name {
-            return Err(format!("the name {name:?} of a function is not letters, digits, `_`, `-` and `.`"));
+            let name = shortened(&format!("{name:?}"));
+            return Err(format!("the name {name} of a function is not letters, digits, `_`, `-` and `.`"));
+        }
+        let length = name.chars().count();
+        if length > MAX_NAME {
+            let name = shortened(&name);
+            return Err(format!(
+                "the name `{name}` of a function has {length} characters, more than the {MAX_NAME} allowed"
+            ));
         }
         let (parameters, schema) =
             Schema::read(parameters, room).map_err(|error| format!("the schema of function `{name}` {error}"))?;
@@ -192,6 +203,37 @@ mod tests {
         let schema = json!({"properties": {"text": {"pattern": "^(?=(a+)+$)(a|aa)+\\1$"}}});
         let arguments = json!({"text": "a".repeat(40) + "!"}).to_string();
         assert!(check(&schema, &arguments).is_err());
+    }
+
+    #[test]
+    fn a_long_schema_is_refused_in_few_words() {
+        let deep = format!("{}{}", "(?=".repeat(60_000), ")".repeat(60_000));
+        for (schema, what) in [
+            (json!({"type": vec!["object"; 8000]}), "is not"),
+            (json!({"pattern": deep}), "is not a \"regex\""),
+            (json!({"$ref": format!("#/{}", "a".repeat(100_000))}), "does not exist"),
+            (json!({"properties": {"x": {"minContains": "a".repeat(100_000)}}}), "is not of type \"integer\""),
+        ] {
+            let error = check(&schema, "{}").unwrap_err();
+            assert!(error.starts_with("the schema of function `f` is not a JSON Schema: "), "{error}");
+            assert!(error.len() < 1000 && error.contains(what), "{error}");
+        }
+        let named =
+            |name: &str| ToolFunction::all([(name.to_owned(), String::new(), "{}".to_owned())]).map(drop).unwrap_err();
+        let long = named(&"n".repeat(1 << 20));
+        assert!(
+            long.len() < 1000 && long.ends_with("of a function has 1048576 characters, more than the 256 allowed"),
+            "{long}"
+        );
+        let odd = named(&"\u{1b}".repeat(1 << 20));
+        assert!(odd.len() < 1000 && odd.ends_with("of a function is not letters, digits, `_`, `-` and `.`"), "{odd}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_long_value_is_said_at_its_end() {
+        let schema = json!({"properties": {"by": {"type": "integer"}}});
+        let error = check(&schema, &json!({"by": "x".repeat(100_000)}).to_string()).unwrap_err();
+        assert!(error.ends_with("x\" is not of type \"integer\""), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A check of a value.
 
-use super::error::{ERROR_CHARS, MAX_ERRORS, Refusal};
+use super::error::{MAX_ERRORS, Refusal, shortened};
 use super::keyword::{Keyword, Node, NodeId};
 use super::steps::{Checked, Extent, Steps, TooManySteps};
 use serde_json::Value;
@@ -146,8 +146,7 @@ impl<'s> Check<'s> {
     /// An error, described if errors are.
     pub(super) fn wrong(&mut self, what: impl FnOnce() -> String) -> bool {
         if let Some(report) = self.report.as_mut().filter(|report| report.errors.len() < MAX_ERRORS) {
-            let what: String = what().chars().take(ERROR_CHARS).collect();
-            let path = report.path.join("/");
+            let (what, path) = (shortened(&what()), shortened(&report.path.join("/")));
             report.errors.push(if path.is_empty() { what } else { format!("{path}: {what}") });
         }
         false

@@ -40,7 +40,7 @@ struct Place<'r> {
 }
 
 fn wrong(error: referencing::Error) -> SchemaError {
-    SchemaError::NotASchema(error.to_string())
+    SchemaError::not_a_schema(error)
 }
 
 impl<'r> Compiler<'r> {
@@ -96,7 +96,7 @@ impl<'r> Compiler<'r> {
         let map = match place.schema {
             Value::Bool(allowed) => return Ok(Node::Always(*allowed)),
             Value::Object(map) => map,
-            _ => return Err(SchemaError::NotASchema(format!("{} is not an object or a boolean", place.schema))),
+            _ => return Err(SchemaError::not_a_schema(format!("{} is not an object or a boolean", place.schema))),
         };
         // The crate panics at it.
         if place.draft == Draft::Unknown {
@@ -143,7 +143,7 @@ impl<'r> Compiler<'r> {
         if let Some(leaf) = self.leaves.get(&key) {
             return Ok(leaf.clone());
         }
-        let leaf = Arc::new(Leaf::new(keywords, bytes, draft).map_err(SchemaError::NotASchema)?);
+        let leaf = Arc::new(Leaf::new(keywords, bytes, draft).map_err(SchemaError::not_a_schema)?);
         self.leaves.insert(key, leaf.clone());
         Ok(leaf)
     }

@@ -10,6 +10,8 @@ pub(super) const MAX_ID_BYTES: usize = 4096;
 pub(super) const MAX_ERRORS: usize = 3;
 /// The most characters of each error, since a wrong value may be long.
 pub(super) const ERROR_CHARS: usize = 300;
+/// The last of them where an error is longer: it is said there what is wrong with the value.
+const END_CHARS: usize = 100;
 
 /// Why a schema cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,20 @@ pub(crate) enum SchemaError {
     NotASchema(String),
 }
 
+impl SchemaError {
+    pub(super) fn not_a_schema(error: impl ToString) -> Self {
+        Self::NotASchema(shortened(&error.to_string()))
+    }
+}
+
+/// An error without its middle if it is long: it quotes a part of a schema or of a value.
+pub(crate) fn shortened(error: &str) -> String {
+    let Some((over, _)) = error.char_indices().nth(ERROR_CHARS) else { return error.to_owned() };
+    let start = error.char_indices().nth(ERROR_CHARS - END_CHARS - 1).map_or(over, |(at, _)| at);
+    let end = error.char_indices().nth_back(END_CHARS - 1).map_or(over, |(at, _)| at);
+    format!("{}…{}", &error[..start], &error[end..])
+}
+
 /// Why a value was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -43,4 +59,19 @@ pub(crate) enum Refusal {
     Wrong(Vec<String>),
     /// Its check takes more than the steps that a check has.
     TooManySteps,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_keeps_both_ends() {
+        let short = "é".repeat(ERROR_CHARS);
+        assert_eq!(shortened(&short), short);
+        let long = format!("{}{}{}", "a".repeat(1000), "é".repeat(1000), "z".repeat(END_CHARS));
+        let expected = format!("{}…{}", "a".repeat(ERROR_CHARS - END_CHARS - 1), "z".repeat(END_CHARS));
+        assert_eq!(shortened(&long), expected);
+        assert_eq!(expected.chars().count(), ERROR_CHARS);
+    }
 }

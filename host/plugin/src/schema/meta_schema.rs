@@ -20,7 +20,7 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
     // One that is unknown is refused when its references are resolved.
     let known = |schema: &&Value| Draft::default().detect(schema) != Draft::Unknown;
     for schema in outline.embedded.iter().chain([&root]).filter(known) {
-        meta::validate(schema).map_err(|error| SchemaError::NotASchema(error.to_string()))?;
+        meta::validate(schema).map_err(SchemaError::not_a_schema)?;
     }
     Ok(())
 }

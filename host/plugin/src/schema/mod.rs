@@ -20,7 +20,7 @@ mod unique;
 use check::Check;
 use compile::Compiler;
 use error::MAX_BYTES;
-pub(crate) use error::{Refusal, SchemaError};
+pub(crate) use error::{Refusal, SchemaError, shortened};
 use jsonschema::{Draft, Registry, uri};
 use keyword::Node;
 pub(crate) use room::Room;
@@ -56,7 +56,7 @@ impl Schema {
 
     fn new(schema: &Value, room: &mut Room) -> Result<Self, SchemaError> {
         meta_schema::check(schema)?;
-        let wrong = |error: jsonschema::ReferencingError| SchemaError::NotASchema(error.to_string());
+        let wrong = |error: jsonschema::ReferencingError| SchemaError::not_a_schema(error);
         let draft = Draft::default().detect(schema);
         let resource = draft.create_resource_ref(schema);
         let base = uri::from_str(resource.id().unwrap_or(DEFAULT_BASE)).map_err(wrong)?;

@@ -61,7 +61,7 @@ impl Pattern {
                 Err(error) => what = error,
             }
         }
-        Err(SchemaError::NotASchema(what))
+        Err(SchemaError::not_a_schema(what))
     }
 
     pub(super) fn text(&self) -> &str {

@@ -33,7 +33,8 @@ struct Up {
 impl Adapter {
     /// The name that `parts` of a linear map has for its A.
     pub(crate) const A: &str = "lora_A.weight";
-    const B: &str = "lora_B.weight";
+    /// The name that a module has for its B.
+    pub(crate) const B: &str = "lora_B.weight";
 
     /// Adapters that are 0, beside the `weight` of a map whose `modules` have
     /// these numbers of rows. `size` gives their sizes; `None` if no module has

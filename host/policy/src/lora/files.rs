@@ -1,6 +1,7 @@
 //! Adapters in the layout of PEFT: `adapter_config.json` with
 //! `adapter_model.safetensors`.
 
+use super::adapter::Adapter;
 use super::adapter_config::AdapterConfigFile;
 use super::module::Module;
 use super::sizes::{Adapted, Size, Sizes};
@@ -8,12 +9,13 @@ use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::tensor_file::{self, TensorFile};
+use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tch::Tensor;
 
 const FILE: &str = "adapter_model.safetensors";
-/// The highest rank, whose memory is taken before the file's other tensors are read: a tensor without columns has none.
+/// The highest rank.
 const MOST_ROWS: i64 = 1 << 16;
 /// What PEFT's classes put before the names of a model's tensors.
 const PREFIX: &str = "base_model.model.";
@@ -67,6 +69,7 @@ impl Model {
         if sizes.is_empty() {
             return Err(file.wrong("there is no adapter in it".into()));
         }
+        self.check_halves(&file, &tensors, &sizes)?;
         let base = config.base_model_name_or_path.clone().unwrap_or_default();
         self.put_adapters(&sizes, Adapted { base, rslora: config.rslora() })?;
 
@@ -78,9 +81,30 @@ impl Model {
             }
         }
         match missing.first_key_value() {
+            // The head of a classifier or critic.
             Some((name, tensor)) => Err(file.wrong(format!("tensor `{name}` of shape {:?} is missing", tensor.size()))),
             None => Ok(self),
         }
+    }
+
+    /// Checks that the file has both halves of adapters of these sizes, whose memory is taken before they are read.
+    fn check_halves(&self, file: &TensorFile, tensors: &SafeTensors<'_>, sizes: &Sizes) -> Result<()> {
+        for (index, layer) in self.layers.iter().enumerate() {
+            for linear in layer.linears() {
+                let columns = linear.weight.size()[1];
+                for &(module, rows) in &linear.modules {
+                    let Some(Size { rank, .. }) = sizes.get(&(index, module)) else { continue };
+                    for (half, shape) in [(Adapter::A, [*rank, columns]), (Adapter::B, [rows, *rank])] {
+                        let name = format!("{PREFIX}model.layers.{index}.{}.{half}", module.path());
+                        let Ok(view) = tensors.tensor(&name) else {
+                            return Err(file.wrong(format!("tensor `{name}` of shape {shape:?} is missing")));
+                        };
+                        file.shape(&name, &view, &shape)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn save_adapter(&self, dir: &Path) -> Result<()> {
@@ -123,4 +147,42 @@ fn parse(name: &str) -> Option<(usize, Module, Half)> {
         };
         Some((layer.parse().ok()?, module, half))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ModelConfig;
+    use safetensors::{Dtype, tensor::TensorView};
+    use tch::{Device, Kind};
+
+    /// Memory for a rank is taken only if the file has it: a tensor without columns has any rank, and no bytes.
+    #[test]
+    fn both_halves_are_checked_before_they_have_memory() {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":1,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
+        let config: ModelConfig = serde_json::from_str(json).unwrap();
+        let model = Model::zeros(config, Kind::Float, Device::Cpu).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let bytes = [0; 2 * 32 * 4];
+        let checked = |rank: i64, halves: &[(&str, Vec<usize>)]| {
+            let view = |shape: &[usize]| {
+                TensorView::new(Dtype::F32, shape.to_vec(), &bytes[..4 * shape.iter().product::<usize>()]).unwrap()
+            };
+            let name = |half: &str| format!("{PREFIX}model.layers.0.self_attn.k_proj.lora_{half}.weight");
+            let tensors = halves.iter().map(|(half, shape)| (name(half), view(shape)));
+            safetensors::serialize_to_file(tensors, None, &path).unwrap();
+            let file = TensorFile::open(&path).unwrap();
+            let sizes = Sizes::from([((0, Module::Key), Size { rank, alpha: 1.0 })]);
+            let checked = model.check_halves(&file, &file.tensors().unwrap(), &sizes);
+            checked.map_err(|error| error.to_string().rsplit("k_proj.").next().unwrap_or_default().to_owned())
+        };
+        assert_eq!(checked(2, &[("A", vec![2, 32]), ("B", vec![16, 2])]), Ok(()));
+        let wide = "lora_A.weight` has shape [65536, 0], expected [65536, 32]";
+        assert_eq!(checked(1 << 16, &[("A", vec![1 << 16, 0])]), Err(wide.into()));
+        let missing = "lora_B.weight` of shape [16, 2] is missing";
+        assert_eq!(checked(2, &[("A", vec![2, 32])]), Err(missing.into()));
+        let narrow = "lora_B.weight` has shape [2, 2], expected [16, 2]";
+        assert_eq!(checked(2, &[("A", vec![2, 32]), ("B", vec![2, 2])]), Err(narrow.into()));
+    }
 }

@@ -109,3 +109,71 @@ fn mistakes_name_the_files_that_lead_there() {
         assert!(error.starts_with(expected), "{error}");
     }
 }
+
+#[test]
+fn files_are_bounded_in_number_and_in_size() {
+    let next = |at: usize, times: usize| {
+        let next = format!("'{}.toml', ", at + 1).repeat(times);
+        (format!("{at}.toml"), format!("include = [{next}]"))
+    };
+    let refused = |files: Vec<(String, String)>| {
+        let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let (folder, read) = read(&files);
+        read.unwrap_err().to_string().replace(&format!("{}/", folder.path().display()), "")
+    };
+    // Each includes the next one twice.
+    let mut files: Vec<_> = (0..30).map(|at| next(at, 2)).collect();
+    files.extend([("30.toml".to_owned(), String::new()), ("run.toml".to_owned(), "include = '0.toml'".to_owned())]);
+    let error = refused(files);
+    assert!(error.contains(".toml: include: the files of the configuration include more than 1024 in all"), "{error}");
+    // Together with the file that includes it.
+    let long = format!("# {}", "x".repeat(MOST_BYTES as usize - 3));
+    let error = refused(vec![("run.toml".into(), "include = 'a.toml'".into()), ("a.toml".into(), long.clone())]);
+    let says = "cannot read the configuration a.toml: the configuration has more than 4194304 bytes with it; it is included by run.toml";
+    assert_eq!(error, says);
+    let error = refused(vec![("run.toml".into(), long + "xx")]);
+    assert_eq!(error, "cannot read the configuration run.toml: it has more than 4194304 bytes");
+}
+
+#[test]
+fn a_pipe_is_read_once_and_a_device_not_to_its_end() {
+    let (folder, read) = read(&[("run.toml", "include = 'zero.toml'")]);
+    assert!(read.is_err());
+    let path = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink("/dev/zero", path("zero.toml")).unwrap();
+    let error = |name: &str| ConfigFile::read(&path(name)).unwrap_err().to_string();
+    assert!(
+        error("run.toml").contains("zero.toml: it is not a regular file; it is included by "),
+        "{}",
+        error("run.toml")
+    );
+    assert!(error("zero.toml").ends_with("zero.toml: it has more than 4194304 bytes"), "{}", error("zero.toml"));
+
+    let pipe = path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::write(path("piped.toml"), "include = 'pipe'").unwrap();
+    assert!(error("piped.toml").contains("pipe"), "{}", error("piped.toml"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| std::fs::write(&pipe, "seed = 1\n[train]\nsteps = 2").unwrap());
+        let read = ConfigFile::read(&pipe).unwrap();
+        // The pipe has nothing more, and opening it again would wait.
+        assert_eq!((read.line_of("train.steps"), read.line_of("seed")), (Some(3), Some(1)));
+    });
+}
+
+#[test]
+fn many_tables_and_names_are_merged_in_one_pass() {
+    // With a look at all of them for each, both would take minutes.
+    let path = Path::new("run.toml");
+    let mut files: BTreeMap<String, PathBuf> = (0..100_000).map(|at| (format!("t{at}"), path.to_owned())).collect();
+    files.extend(["a.b", "a.b.c", "a.bb", "a.b-c"].map(|key| (key.to_owned(), path.to_owned())));
+    (0..100_000).for_each(|at| forget(&format!("t{at}"), &mut files));
+    forget("a.b", &mut files);
+    assert_eq!(files.len(), 100_003);
+    assert!(!files.contains_key("a.b.c"));
+
+    let named = |at: usize| Value::Table(Table::from_iter([("name".to_owned(), Value::from(at.to_string()))]));
+    let (mut base, list) = ((0..30_000).map(named).collect(), (20_000..50_000).map(named).collect());
+    merge_named(&mut base, list, "a", path, &mut files);
+    assert_eq!(base, (0..50_000).map(named).collect::<Vec<_>>());
+}

@@ -1,6 +1,6 @@
-//! How much a template may do: steps, and bytes of the texts that it makes on the way.
+//! How much a template may do: steps, work with long texts and lists, and bytes of the texts that it makes on the way.
 
-use super::values::{Result, has_namespace, size_within, text};
+use super::values::{Extent, Result, extent_within, has_namespace, text};
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 use std::cell::Cell;
@@ -14,12 +14,24 @@ const LITERAL_BYTES: u64 = 4 << 30;
 const READ_BYTES: u64 = 1 << 38;
 /// The bytes of texts that are made, which is far more than any model reads.
 const BYTES: usize = 2 << 30;
-/// The bytes of lists that are gone through, each time.
-const LIST_BYTES: usize = 32 << 30;
+/// The work with texts and lists beside the steps, in about as many nanoseconds.
+pub(super) const WORK: u64 = 6_000_000_000;
+/// The work of each of the short conversations that show which form of messages a template takes.
+pub(super) const PROBE: u64 = WORK / 8;
+/// The work with a byte of a text that is searched.
+pub(super) const SEARCH: u64 = 6;
+/// The work with a byte of a text whose letters are changed.
+pub(super) const CHANGE: u64 = 16;
+/// The work with a byte of a text that is taken apart into characters.
+pub(super) const SPELL: u64 = 64;
+/// The work with an item of a list that is gone through.
+pub(super) const ITEM: u64 = 64;
 /// The longest texts: a template that needs longer ones than the first is rendered anew with the next, and fewer steps.
 pub(super) const TEXTS: [usize; 5] = [64 << 10, 256 << 10, 1 << 20, 4 << 20, TEXT_BYTES];
 /// The most bytes of one text.
 const TEXT_BYTES: usize = 16 << 20;
+/// The most arguments of a call that are in a list.
+const ARGUMENTS: usize = 256;
 /// The bytes of an item in a list.
 pub(super) const ITEM_BYTES: usize = 32;
 /// How a call of [`measure`] begins in templates.
@@ -28,6 +40,12 @@ pub(super) const MEASURE: &str = "__measured(";
 pub(super) const KEEP: &str = "__kept((";
 /// The same for [`keep_in`].
 pub(super) const KEEP_IN: &str = "__kept_in((";
+/// The same for [`search`].
+pub(super) const SEARCHED: &str = "__searched((";
+/// The same for [`compare`].
+pub(super) const COMPARED: &str = "__compared((";
+/// The same for [`spread`].
+pub(super) const SPREAD: &str = "__spread((";
 /// The filter of a `set` block's text.
 pub(super) const KEEP_BLOCK: &str = "|__kept";
 
@@ -36,8 +54,8 @@ pub(super) const KEEP_BLOCK: &str = "|__kept";
 struct Left {
     /// Bytes of all texts.
     bytes: usize,
-    /// Bytes of lists that are gone through.
-    list_bytes: usize,
+    /// Work with texts and lists.
+    work: u64,
     /// The longest text that it may make.
     text: usize,
     /// The largest list that it may keep: its input may be large.
@@ -48,12 +66,12 @@ struct Left {
 
 thread_local! {
     /// What is left to the template that this thread renders.
-    static LEFT: Cell<Left> = const { Cell::new(Left::of(TEXT_BYTES, TEXT_BYTES)) };
+    static LEFT: Cell<Left> = const { Cell::new(Left::of(TEXT_BYTES, TEXT_BYTES, WORK)) };
 }
 
 impl Left {
-    const fn of(text: usize, list: usize) -> Self {
-        Self { bytes: BYTES, list_bytes: LIST_BYTES, text, list, needed: 0 }
+    const fn of(text: usize, list: usize, work: u64) -> Self {
+        Self { bytes: BYTES, work, text, list, needed: 0 }
     }
 }
 
@@ -62,10 +80,18 @@ pub(super) fn steps(literal: usize, text: usize) -> u64 {
     STEPS.min(LITERAL_BYTES / (literal as u64).max(1)).min(READ_BYTES / (text as u64).max(1))
 }
 
-/// Gives a template that starts now the whole budget for texts of `text` bytes, and lists as large, or twice as large as
-/// its input.
-pub(super) fn start(text: usize, input: usize) {
-    LEFT.set(Left::of(text, text.max(input.saturating_mul(2)).min(TEXT_BYTES)));
+/// Gives a template that starts now `work` and the whole budget for texts of `text` bytes, and lists as large, or twice as
+/// large as its input.
+pub(super) fn start(text: usize, input: usize, work: u64) {
+    LEFT.set(Left::of(text, text.max(input.saturating_mul(2)).min(TEXT_BYTES), work));
+}
+
+/// Does `work` without a budget: no template does it.
+pub(super) fn unlimited<T>(work: impl FnOnce() -> T) -> T {
+    let left = LEFT.replace(Left { bytes: usize::MAX, ..Left::of(usize::MAX, usize::MAX, u64::MAX) });
+    let done = work();
+    LEFT.set(left);
+    done
 }
 
 /// The bytes of a text or a list that the template needed, and that are more than it may make; otherwise 0.
@@ -81,7 +107,8 @@ pub(super) fn charge(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-fn check_text(bytes: usize) -> Result<()> {
+/// Refuses a text that is longer than texts may be now.
+pub(super) fn check_text(bytes: usize) -> Result<()> {
     let left = LEFT.get();
     if bytes <= left.text {
         return Ok(());
@@ -90,15 +117,42 @@ fn check_text(bytes: usize) -> Result<()> {
     Err(too_long())
 }
 
-/// Counts a list or a map that is gone through.
-fn charge_list(value: &Value) -> Result<()> {
+/// Counts work.
+pub(super) fn charge_work(work: u64) -> Result<()> {
     let left = LEFT.get();
-    let Some(size) = size_within(value, left.list) else {
-        LEFT.set(Left { needed: size_within(value, TEXT_BYTES).unwrap_or(usize::MAX), ..left });
+    let Some(work) = left.work.checked_sub(work) else {
+        return Err(Error::new(ErrorKind::OutOfFuel, "it goes through long texts and lists too often"));
+    };
+    LEFT.set(Left { work, ..left });
+    Ok(())
+}
+
+/// Counts the work with a text of `bytes` bytes.
+pub(super) fn charge_bytes(bytes: usize, work: u64) -> Result<()> {
+    charge_work((bytes as u64).saturating_mul(work))
+}
+
+/// Counts a list or a map that is gone through.
+fn charge_list(value: &Value) -> Result<Extent> {
+    let left = LEFT.get();
+    let Some(extent) = extent_within(value, left.list) else {
+        let needed = extent_within(value, TEXT_BYTES).map_or(usize::MAX, |extent| extent.bytes);
+        LEFT.set(Left { needed, ..left });
         return Err(too_long());
     };
-    LEFT.set(Left { list_bytes: left.list_bytes.checked_sub(size).ok_or_else(too_long)?, ..left });
-    Ok(())
+    charge_bytes(extent.items, ITEM)?;
+    Ok(extent)
+}
+
+/// Counts a value of which each item is gone through, with `work` for each byte of its texts.
+pub(super) fn read(value: &Value, work: u64) -> Result<()> {
+    match (value.kind(), value.as_str()) {
+        (_, Some(text)) => charge_bytes(text.len(), work),
+        (ValueKind::Seq | ValueKind::Iterable | ValueKind::Map, _) => {
+            charge_bytes(charge_list(value)?.text_bytes(), work)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn too_long() -> Error {
@@ -112,18 +166,36 @@ pub(super) fn is_used_up(error: &Error) -> bool {
         .any(|error| error.kind() == ErrorKind::OutOfFuel)
 }
 
-/// Refuses a format that asks for wide fields, such as `%099999d`: their memory is taken before the text is counted.
-pub(super) fn check_format(format: &str) -> Result<()> {
-    let is_wide = format.split(|char: char| !char.is_ascii_digit()).any(|width| width.len() > 4);
-    match is_wide || format.contains("%*") || format.contains("%.*") {
-        false => Ok(()),
-        true => Err(Error::new(ErrorKind::InvalidOperation, "a format with fields of more than 9999 characters")),
+/// The widest field of a format.
+const FIELD: usize = 9999;
+
+/// Counts the longest text that a format could make of `values` before it makes it: each field may be wide, or have the
+/// longest value.
+pub(super) fn check_format(format: &str, values: &[Value]) -> Result<()> {
+    let widths = format.split(|char: char| !char.is_ascii_digit()).filter(|width| !width.is_empty());
+    let widths: Option<Vec<usize>> = widths.map(|width| width.parse().ok().filter(|width| *width <= FIELD)).collect();
+    let Some(widths) = widths.filter(|_| !format.contains("%*") && !format.contains("%.*")) else {
+        let what = format!("a format with fields of more than {FIELD} characters");
+        return Err(Error::new(ErrorKind::InvalidOperation, what));
+    };
+    let mut longest = widths.into_iter().max().unwrap_or_default();
+    for value in values {
+        read(value, SEARCH)?;
+        longest = longest.max(extent_within(value, TEXT_BYTES).map_or(TEXT_BYTES, |extent| extent.bytes));
     }
+    let fields = format.bytes().filter(|byte| matches!(byte, b'%' | b'{')).count();
+    check_text(fields.saturating_mul(longest).saturating_add(format.len()))
 }
 
 /// `str(value)` of a value, which is counted.
 pub(super) fn counted_text(value: Value) -> Result<String> {
-    Ok(text(&measure(value)?))
+    let value = measure(value)?;
+    let text = text(&value);
+    if value.as_str().is_none() {
+        charge_bytes(text.len(), SPELL)?;
+        charge(text.len())?;
+    }
+    Ok(text)
 }
 
 /// A value that a template keeps, from one turn of a loop to the next: no list in a list in a list without end, which
@@ -132,12 +204,40 @@ pub(super) fn keep(value: Value) -> Result<Value> {
     match (value.kind(), value.as_str()) {
         // A block may have been made of many texts.
         (_, Some(text)) => check_text(text.len()).map(|()| value),
-        // A slice of a list refers to that list, and may be sliced again.
-        (ValueKind::Iterable, _) => {
+        (ValueKind::Seq | ValueKind::Iterable | ValueKind::Map, _) => {
             charge_list(&value)?;
-            Ok(value.try_iter()?.collect())
+            listed(value)
         }
-        (ValueKind::Seq | ValueKind::Map, _) => charge_list(&value).map(|()| value),
+        _ => Ok(value),
+    }
+}
+
+/// A value in which something is looked for, or of which a part is taken: no slice of a slice without end.
+pub(super) fn search(value: Value) -> Result<Value> {
+    read(&value, SEARCH)?;
+    listed(value)
+}
+
+/// A value that is compared with another: its texts take no longer than a step.
+pub(super) fn compare(value: Value) -> Result<Value> {
+    read(&value, 0).map(|()| value)
+}
+
+/// The arguments of a call, after `*` or `**`.
+pub(super) fn spread(value: Value) -> Result<Value> {
+    match value.len().is_some_and(|length| length <= ARGUMENTS) {
+        true => Ok(value),
+        false => {
+            let what = format!("a call with a list of more than {ARGUMENTS} arguments");
+            Err(Error::new(ErrorKind::InvalidOperation, what))
+        }
+    }
+}
+
+/// The value, or its items as a list: a slice of a list refers to that list, and may be sliced again.
+pub(super) fn listed(value: Value) -> Result<Value> {
+    match value.kind() {
+        ValueKind::Iterable => Ok(value.try_iter()?.collect()),
         _ => Ok(value),
     }
 }
@@ -157,7 +257,7 @@ pub(super) fn keep_in(value: Value) -> Result<Value> {
 
 /// Whether a name is one of the calls above, which a template must not replace by its own.
 pub(super) fn is_reserved(name: &str) -> bool {
-    [MEASURE, KEEP, KEEP_IN].iter().any(|call| call.trim_end_matches('(') == name)
+    [MEASURE, KEEP, KEEP_IN, SEARCHED, COMPARED, SPREAD].iter().any(|call| call.trim_end_matches('(') == name)
 }
 
 /// Counts a value that is a part of a text or of a list, and gives it.
@@ -187,19 +287,67 @@ mod tests {
     #[test]
     fn a_text_or_a_list_that_is_longer_than_now_asks_for_more() {
         let list = |items: usize| keep((0..items).map(Value::from).collect());
-        start(80, 0);
+        start(80, 0, WORK);
         assert!(charge(80).is_ok() && list(9).is_ok() && needed() == 0);
         assert!(charge(81).is_err() && needed() == 81);
-        start(80, 0);
+        start(80, 0, WORK);
         assert!(list(10).is_err() && needed() == 88);
         // A list of the input is as large as the input.
-        start(80, 80);
+        start(80, 80, WORK);
         assert!(list(19).is_ok() && list(20).is_err());
         // More than any template may make.
-        start(TEXT_BYTES, 0);
+        start(TEXT_BYTES, 0, WORK);
         assert!((0..BYTES / TEXT_BYTES).all(|_| charge(TEXT_BYTES).is_ok()));
         assert!(charge(1).is_err() && needed() == 0);
         let deep = (0..200).fold(Value::from(0), |value, _| Value::from(vec![value]));
         assert!(keep(deep).is_err() && needed() == usize::MAX);
+    }
+    #[test]
+    fn a_value_is_read_as_often_as_there_is_work_left() {
+        let text = Value::from("x".repeat(100));
+        start(1000, 0, 10 * 100 * SEARCH);
+        assert!((0..10).all(|_| search(text.clone()).is_ok()) && search(text.clone()).is_err());
+        let list: Value = (0..9).map(Value::from).collect();
+        start(1000, 0, 2 * 10 * ITEM);
+        assert!(compare(list.clone()).is_ok() && keep(list.clone()).is_ok() && keep(list.clone()).is_err());
+        // A text is compared at once.
+        assert!(compare(text).is_ok() && needed() == 0);
+        // No slice of a slice.
+        start(1000, 0, WORK);
+        let sliced = list.try_iter().unwrap().collect::<Vec<_>>();
+        let iterable = Value::make_iterable(move || sliced.clone().into_iter());
+        assert_eq!((iterable.kind(), search(iterable).unwrap().kind()), (ValueKind::Iterable, ValueKind::Seq));
+    }
+
+    #[test]
+    fn a_format_counts_its_longest_text_before_it_is_made() {
+        let long = [Value::from("x".repeat(100))];
+        for (format, values, bytes) in [
+            ("%s: %d", &[][..], 6),
+            ("%s%s%s", &long, 3 * 108 + 6),
+            ("{0}{0} {1:99}", &[], 3 * 99 + 13),
+            ("%9999d%%", &[], 3 * 9999 + 8),
+        ] {
+            start(bytes, 1000, WORK);
+            assert!(check_format(format, values).is_ok(), "{format}");
+            start(bytes - 1, 1000, WORK);
+            assert!(check_format(format, values).is_err() && needed() == bytes, "{format}: {}", needed());
+        }
+        start(TEXT_BYTES, 0, WORK);
+        for wide in ["%10000d", "%99999999999999999999d", "%*d", "%.*f"] {
+            assert!(check_format(wide, &[]).is_err() && needed() == 0, "{wide}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_arguments_has_a_most() {
+        let list = |items: usize| spread((0..items).map(Value::from).collect());
+        assert!(list(ARGUMENTS).is_ok() && list(ARGUMENTS + 1).is_err());
+    }
+
+    #[test]
+    fn what_is_done_without_a_budget_leaves_the_budget_as_it_is() {
+        start(10, 0, WORK);
+        assert!(unlimited(|| charge(1 << 40)).is_ok() && charge(11).is_err() && needed() == 11);
     }
 }

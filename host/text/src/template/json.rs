@@ -1,6 +1,6 @@
 //! JSON in the form of Python's `json.dumps`.
 
-use super::budget::measure;
+use super::budget::{SPELL, charge_bytes, check_text, measure, unlimited};
 use super::values::{Result, number};
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -23,14 +23,20 @@ pub(super) struct Style {
 pub(super) fn python(value: &serde_json::Value) -> String {
     let style = Style { ensure_ascii: false, sort_keys: false, indent: None, item: ", ".into(), key: ": ".into() };
     // Plain JSON can always be written.
-    dumps(&Value::from(Serde(value)), &style).unwrap_or_default()
+    unlimited(|| dumps(&Value::from(Serde(value)), &style)).unwrap_or_default()
 }
 
 pub(super) fn dumps(value: &Value, style: &Style) -> Result<String> {
     measure(value.clone())?;
     let mut out = String::new();
     write(&mut out, value, style, 0)?;
+    charge_bytes(out.len(), SPELL)?;
     Ok(out)
+}
+
+/// Checks that `out` may be as much longer: an indentation, or what stands between items, may be long.
+fn check_room(out: &str, more: usize) -> Result<()> {
+    check_text(out.len().saturating_add(more))
 }
 
 fn write(out: &mut String, value: &Value, style: &Style, depth: usize) -> Result<()> {
@@ -57,6 +63,7 @@ fn write(out: &mut String, value: &Value, style: &Style, depth: usize) -> Result
             between(out, ['{', '}'], pairs.len(), style, depth, |out, index| {
                 let (key, value) = &pairs[index];
                 quote(out, key, style.ensure_ascii);
+                check_room(out, style.key.len())?;
                 out.push_str(&style.key);
                 write(out, value, style, depth + 1)
             })?;
@@ -80,22 +87,25 @@ fn between(
     depth: usize,
     item: impl Fn(&mut String, usize) -> Result<()>,
 ) -> Result<()> {
-    let line = |out: &mut String, depth: usize| {
+    let line = |out: &mut String, depth: usize| -> Result<()> {
         if let Some(indent) = &style.indent {
+            check_room(out, indent.len().saturating_mul(depth))?;
             out.push('\n');
             out.push_str(&indent.repeat(depth));
         }
+        Ok(())
     };
     out.push(brackets[0]);
     for index in 0..len {
         if index > 0 {
+            check_room(out, style.item.len())?;
             out.push_str(&style.item);
         }
-        line(out, depth + 1);
+        line(out, depth + 1)?;
         item(out, index)?;
     }
     if len > 0 {
-        line(out, depth);
+        line(out, depth)?;
     }
     out.push(brackets[1]);
     Ok(())
@@ -141,4 +151,42 @@ fn quote(out: &mut String, text: &str, ensure_ascii: bool) {
         }
     }
     out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget::{WORK, charge, needed, start};
+    use super::*;
+
+    fn style(indent: Option<String>, item: &str, key: &str) -> Style {
+        Style { ensure_ascii: false, sort_keys: false, indent, item: item.into(), key: key.into() }
+    }
+
+    #[test]
+    fn what_stands_between_items_counts_before_it_is_written() {
+        let value = Value::from(Serde(serde_json::json!({"a": [1, 2], "b": {}})));
+        for style in [
+            style(Some(" ".repeat(99)), ",", ":"),
+            style(None, &",".repeat(99), ":"),
+            style(None, ",", &":".repeat(99)),
+        ] {
+            start(100, 0, WORK);
+            assert!(dumps(&value, &style).is_err());
+            // The text before, and one of them.
+            assert!((101..300).contains(&needed()), "{}", needed());
+            start(1000, 0, WORK);
+            assert!(dumps(&value, &style).is_ok());
+        }
+    }
+
+    #[test]
+    fn arguments_are_written_whatever_a_template_has_used_up() {
+        start(10, 0, 0);
+        assert!(charge(11).is_err());
+        assert_eq!(
+            python(&serde_json::json!({"text": "long enough", "list": [1, 2]})),
+            r#"{"text": "long enough", "list": [1, 2]}"#
+        );
+        assert_eq!(needed(), 11);
+    }
 }

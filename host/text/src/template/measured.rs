@@ -1,13 +1,19 @@
 //! Measures what a template joins: a template that doubles a string would otherwise take all memory in some forty steps.
+//! Measures what it searches and compares, too: each is a step of the engine, however long the text or the list.
 
-use super::budget::{KEEP, KEEP_BLOCK, KEEP_IN, MEASURE};
-use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
+use super::budget::{COMPARED, KEEP, KEEP_BLOCK, KEEP_IN, MEASURE, SEARCHED, SPREAD};
+use super::values::extent_within;
+use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, Stmt};
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 
-/// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`] and the values of each `set` in calls of
-/// [`KEEP`], [`KEEP_IN`] or [`KEEP_BLOCK`], at the same lines, and the bytes of its longest literal text. A source that is
-/// not a template is not changed: the environment reports it.
+/// The most bytes of a value that is written out and not measured.
+const SHORT: usize = 1024;
+
+/// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`], the values of each `set` in calls of
+/// [`KEEP`], [`KEEP_IN`] or [`KEEP_BLOCK`], the values that are sliced, searched or looked up in calls of [`SEARCHED`],
+/// the values that are compared in calls of [`COMPARED`] and lists of arguments in calls of [`SPREAD`], at the same lines, and the bytes of its longest literal text. A
+/// source that is not a template is not changed: the environment reports it.
 pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
     let Ok(template) = parse(source, "", syntax.clone()) else { return (source.to_owned(), 0) };
     let mut found = Operands { source, edits: Vec::new(), longest: 0 };
@@ -116,7 +122,8 @@ impl Operands<'_> {
             | CallArg::Kwarg(_, value)
             | CallArg::PosSplat(value)
             | CallArg::KwargSplat(value)) = argument;
-            self.expression(value);
+            let is_many = matches!(argument, CallArg::PosSplat(_) | CallArg::KwargSplat(_));
+            self.wrapped(value, is_many.then_some(SPREAD));
         }
     }
 
@@ -124,25 +131,39 @@ impl Operands<'_> {
         match expression {
             Expr::Var(_) | Expr::Const(_) => {}
             Expr::Slice(slice) => {
-                self.expression(&slice.expr);
+                self.wrapped(&slice.expr, Some(SEARCHED));
                 [&slice.start, &slice.stop, &slice.step].into_iter().for_each(|bound| self.optional(bound));
             }
             Expr::UnaryOp(operation) => self.expression(&operation.expr),
             Expr::BinOp(operation) => {
-                self.expression(&operation.left);
-                self.expression(&operation.right);
                 let sign = match operation.op {
-                    BinOpKind::Concat => '~',
-                    BinOpKind::Add => '+',
-                    BinOpKind::Mul => '*',
-                    _ => return,
+                    BinOpKind::Concat => Some('~'),
+                    BinOpKind::Add => Some('+'),
+                    BinOpKind::Mul => Some('*'),
+                    _ => None,
                 };
-                let span = operation.span();
-                self.operands(span.start_offset, operation.left.span().end_offset, sign, span.end_offset);
+                // The outer of two calls that begin at the same place comes first.
+                if let Some(sign) = sign {
+                    let span = operation.span();
+                    self.operands(span.start_offset, operation.left.span().end_offset, sign, span.end_offset);
+                }
+                self.expression(&operation.left);
+                let compared = match operation.op {
+                    BinOpKind::In => (!is_constant(&operation.right)).then_some(SEARCHED),
+                    BinOpKind::Eq | BinOpKind::Ne | BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
+                        let is_short = is_constant(&operation.left) || is_constant(&operation.right);
+                        (!is_short).then_some(COMPARED)
+                    }
+                    _ => None,
+                };
+                self.wrapped(&operation.right, compared);
             }
             Expr::Compare(comparison) => {
                 self.expression(&comparison.expr);
-                comparison.ops.iter().for_each(|other| self.expression(&other.expr));
+                for other in &comparison.ops {
+                    let is_searched = matches!(other.op, CompareOpKind::In | CompareOpKind::NotIn);
+                    self.wrapped(&other.expr, Some(if is_searched { SEARCHED } else { COMPARED }));
+                }
             }
             Expr::IfExpr(choice) => {
                 self.expression(&choice.test_expr);
@@ -160,18 +181,41 @@ impl Operands<'_> {
             Expr::GetAttr(lookup) => self.expression(&lookup.expr),
             Expr::GetItem(lookup) => {
                 self.expression(&lookup.expr);
-                self.expression(&lookup.subscript_expr);
+                // The key of a map is hashed.
+                self.wrapped(&lookup.subscript_expr, (!is_constant(&lookup.subscript_expr)).then_some(SEARCHED));
             }
             Expr::Call(call) => {
                 self.expression(&call.expr);
-                self.arguments(&call.args);
+                // `loop.changed` compares its arguments with the last ones.
+                match &call.expr {
+                    Expr::GetAttr(method) if method.name == "changed" => {
+                        for argument in &call.args {
+                            if let CallArg::Pos(value) = argument {
+                                self.wrapped(value, Some(COMPARED));
+                            }
+                        }
+                    }
+                    _ => self.arguments(&call.args),
+                }
             }
             Expr::List(list) => self.expressions(&list.items),
             Expr::Tuple(tuple) => self.expressions(&tuple.items),
             Expr::Map(map) => {
-                self.expressions(&map.keys);
+                map.keys.iter().for_each(|key| self.wrapped(key, (!is_constant(key)).then_some(SEARCHED)));
                 self.expressions(&map.values);
             }
+        }
+    }
+
+    /// An expression in a call, if so. The call may begin within brackets, such as `(call((a)[0]))` for `(a)[0]`: it gives
+    /// what it is given.
+    fn wrapped(&mut self, expression: &Expr<'_>, call: Option<&'static str>) {
+        if let Some(call) = call {
+            self.edits.push((start(expression), call));
+        }
+        self.expression(expression);
+        if call.is_some() {
+            self.edits.push((expression.span().end_offset as usize, "))"));
         }
     }
 
@@ -201,6 +245,41 @@ fn sets_attribute(target: &Expr<'_>) -> bool {
     }
 }
 
+/// Where the first word or sign of an expression starts, besides brackets and signs before it. The parser's spans begin
+/// later where filters and attributes follow.
+fn start(expression: &Expr<'_>) -> usize {
+    match expression {
+        Expr::Slice(slice) => start(&slice.expr),
+        Expr::UnaryOp(operation) => start(&operation.expr),
+        Expr::BinOp(operation) => start(&operation.left),
+        Expr::Compare(comparison) => start(&comparison.expr),
+        Expr::IfExpr(choice) => start(&choice.true_expr),
+        Expr::Filter(filter) => filter.expr.as_ref().map_or(filter.span().start_offset as usize, start),
+        Expr::Test(test) => start(&test.expr),
+        Expr::GetAttr(lookup) => start(&lookup.expr),
+        Expr::GetItem(lookup) => start(&lookup.expr),
+        Expr::Call(call) => start(&call.expr),
+        Expr::Var(_) | Expr::Const(_) | Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => {
+            expression.span().start_offset as usize
+        }
+    }
+}
+
+/// Whether a value is written out, and so short that nothing that is done with it takes longer than a step.
+fn is_constant(expression: &Expr<'_>) -> bool {
+    // The parser's own `as_const` would compute `'x' * 1000000000000`.
+    fn left(expression: &Expr<'_>, most: usize) -> Option<usize> {
+        match expression {
+            Expr::Const(constant) => extent_within(&constant.value, most).map(|extent| most - extent.bytes),
+            Expr::UnaryOp(operation) => left(&operation.expr, most),
+            Expr::List(list) => list.items.iter().try_fold(most, |most, item| left(item, most)),
+            Expr::Tuple(tuple) => tuple.items.iter().try_fold(most, |most, item| left(item, most)),
+            _ => None,
+        }
+    }
+    left(expression, SHORT).is_some()
+}
+
 /// The text after closing brackets, which the parser does not count to an expression.
 fn after_brackets(text: &str) -> &str {
     text.trim_start_matches(|char: char| char == ')' || char.is_whitespace())
@@ -217,7 +296,7 @@ mod tests {
             ("{{ 'é' + b ~ c }}", "{{ M('é' )+M( M(b )~M( c)) }}"),
             ("{{ (a|f(x) + (b)) ~ ((c)) }}", "{{ M((M(a|f(x) )+M( (b))) )~M( ((c))) }}"),
             ("{%- set x = (a if b else c)|trim ~ -1 -%}", "{%- set x =K(( M((a if b else c)|trim )~M( -1))) -%}"),
-            ("{{ f(a.b[c + 1:], k=d * 2)[0] }}", "{{ f(a.b[M(c )+M( 1):], k=M(M(d )*M( 2)))[0] }}"),
+            ("{{ f(a.b[c + 1:], k=d * 2)[0] }}", "{{ f(S((a.b))[M(c )+M( 1):], k=M(M(d )*M( 2)))[0] }}"),
             (
                 "{% for i in [a ~ b] if i + 1 is odd %}{% endfor %}",
                 "{% for i in [M(a )~M( b)] if M(i )+M( 1 is odd) %}{% endfor %}",
@@ -231,7 +310,40 @@ mod tests {
                 "{% macro m(x, y=a ~ b) %}{{ m(x ~ x) }}{% endmacro %}",
                 "{% macro m(x, y=M(a )~M( b)) %}{{ m(M(x )~M( x)) }}{% endmacro %}",
             ),
-            ("{{ a - b / c and d in e or not '~+*' }}", "{{ a - b / c and d in e or not '~+*' }}"),
+            ("{{ a - b / c and d in e or not '~+*' }}", "{{ a - b / c and d in S((e)) or not '~+*' }}"),
+            ("{{ a not in (b ~ c) and d == (e)|f(1) }}", "{{ a not in (S((M(b )~M( c)))) and d == (C((e)|f(1))) }}"),
+            (
+                "{{ a in 'bc' or a in ['b', 'c'] or a == 'b' or 1 < b }}",
+                "{{ a in 'bc' or a in ['b', 'c'] or a == 'b' or 1 < b }}",
+            ),
+            (
+                "{{ a == 'b' * 1000000000000 or a in ('b', -1) or a == ['b' * 9] }}",
+                "{{ a == C((M(M('b' )*M( 1000000000000)))) or a in ('b', -1) or a == C(([M(M('b' )*M( 9))])) }}",
+            ),
+            ("{{ a < b.c.d <= (d) in e|f }}", "{{ a < C((b.c.d)) <= (C((d))) in S((e|f)) }}"),
+            ("{{ a[b][c.d.e]['e'][0][-1:] }}", "{{ S((a[S((b))][S((c.d.e))]['e'][0]))[-1:] }}"),
+            ("{{ a[1:]~b[1:][2:] }}", "{{ M(S((a))[1:])~M(S((S((b))[1:]))[2:]) }}"),
+            ("{{ {a: 1, 'b': c} }}{{ (a + b)[1:] }}", "{{ {S((a)): 1, 'b': c} }}{{ (S((M(a )+M( b))))[1:] }}"),
+            (
+                "{{ ((a, b))[1:] }}{{ [a][-b] }}{{ [a][1:] }}",
+                "{{ (S(((a, b))))[1:] }}{{ [a][-S((b))] }}{{ S(([a]))[1:] }}",
+            ),
+            (
+                "{{ a[not b is c] }}{{ a == (b if c else d) }}",
+                "{{ a[not S((b is c))] }}{{ a == (C((b if c else d))) }}",
+            ),
+            (
+                "{{ a == {'b': c}.d }}{{ a in b.c(d)|e is f }}",
+                "{{ a == C(({'b': c}.d)) }}{{ a in S((b.c(d)|e is f)) }}",
+            ),
+            (
+                &format!("{{{{ a in '{0}' or a == '{0}' }}}}", "b".repeat(2000)),
+                &format!("{{{{ a in S(('{0}')) or a == C(('{0}')) }}}}", "b".repeat(2000)),
+            ),
+            (
+                "{{ f(*a, **b) }}{% if loop.changed(a, 1) %}{% endif %}",
+                "{{ f(*A((a)), **A((b))) }}{% if loop.changed(C((a)), C((1))) %}{% endif %}",
+            ),
             ("{% set n.x = (a, [b]) %}{% set y = 1, 2 %}", "{% set n.x =I(( (a, [b]))) %}{% set y =K(( 1, 2)) %}"),
             ("{% set (x, (n.y)) = z %}{% set x, n.y = z %}", "{% set (x, (n.y)) =I(( z)) %}{% set x, n.y =I(( z)) %}"),
             (
@@ -248,6 +360,7 @@ mod tests {
             let (found, _) = measured(source, &syntax);
             let found_short =
                 found.replace(MEASURE, "M(").replace(KEEP, "K((").replace(KEEP_IN, "I((").replace(KEEP_BLOCK, "|K");
+            let found_short = found_short.replace(SEARCHED, "S((").replace(COMPARED, "C((").replace(SPREAD, "A((");
             assert_eq!(found_short, expected);
             assert_eq!(parse(&found, "", syntax.clone()).is_ok(), parse(source, "", syntax).is_ok());
         }

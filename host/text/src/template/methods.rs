@@ -1,7 +1,7 @@
 //! The methods of Python's strings and lists that templates call. All other
 //! methods come from `minijinja-contrib`.
 
-use super::budget::{charge, check_format, measure};
+use super::budget::{CHANGE, ITEM, SEARCH, SPELL, charge, charge_bytes, check_format, check_text, measure, read};
 use super::values::{Result, text};
 use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
@@ -9,8 +9,21 @@ use std::collections::HashSet;
 
 pub(super) fn call(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value> {
     let own = match (value.kind(), value.as_str()) {
-        (_, Some(string)) => string_method(string, method, args)?,
-        (ValueKind::Seq, _) => sequence_method(value, method, args)?,
+        (_, Some(string)) => {
+            charge_bytes(string.len(), work(method))?;
+            args.iter().try_for_each(|arg| read(arg, SEARCH))?;
+            string_method(string, method, args)?
+        }
+        (ValueKind::Seq, _) => {
+            read(value, 0)?;
+            args.iter().try_for_each(|arg| read(arg, 0))?;
+            sequence_method(value, method, args)?
+        }
+        // It looks for its arguments.
+        (ValueKind::Map, _) if method == "get" => {
+            args.iter().try_for_each(|arg| charge_bytes(arg.as_str().map_or(0, str::len), SEARCH))?;
+            None
+        }
         (ValueKind::Map, _) if method == "copy" => Some(value.clone()),
         _ => None,
     };
@@ -20,11 +33,22 @@ pub(super) fn call(state: &mut State, value: &Value, method: &str, args: &[Value
     }
 }
 
+/// The work of a method with a byte of its text.
+fn work(method: &str) -> u64 {
+    match method {
+        // They look at the ends of a text.
+        "startswith" | "endswith" | "removeprefix" | "removesuffix" | "strip" | "lstrip" | "rstrip" => 0,
+        "upper" | "lower" | "casefold" | "capitalize" | "islower" | "isupper" | "count" => CHANGE,
+        "title" | "istitle" | "swapcase" | "splitlines" => SPELL,
+        _ => SEARCH,
+    }
+}
+
 fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Value>> {
     Ok(Some(match method {
-        "strip" => strip(string, chars(args)?.as_deref()).into(),
-        "lstrip" => trim(string, chars(args)?.as_deref(), true, false).into(),
-        "rstrip" => trim(string, chars(args)?.as_deref(), false, true).into(),
+        "strip" => trim(string, chars(args)?.as_deref(), true, true)?.into(),
+        "lstrip" => trim(string, chars(args)?.as_deref(), true, false)?.into(),
+        "rstrip" => trim(string, chars(args)?.as_deref(), false, true)?.into(),
         "split" => split(string, args, false)?,
         "rsplit" => split(string, args, true)?,
         "partition" => {
@@ -48,7 +72,7 @@ fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Va
             replace(string, old, new, count)?.into()
         }
         "format" => {
-            check_format(string)?;
+            check_format(string, args)?;
             return Ok(None);
         }
         "removeprefix" => {
@@ -99,7 +123,9 @@ fn string_method(string: &str, method: &str, args: &[Value]) -> Result<Option<Va
             let (values,): (&Value,) = from_args(args)?;
             let texts = values.try_iter()?.map(|value| measure(value).map(|value| text(&value)));
             let texts = texts.collect::<Result<Vec<_>>>()?;
-            charge(texts.len().saturating_mul(string.len()))?;
+            let between = texts.len().saturating_mul(string.len());
+            charge(between)?;
+            check_text(texts.iter().map(String::len).fold(between, usize::saturating_add))?;
             texts.join(string).into()
         }
         _ => return Ok(None),
@@ -132,16 +158,18 @@ fn chars(args: &[Value]) -> Result<Option<String>> {
 pub(super) fn replace(string: &str, old: &str, new: &str, count: Option<i64>) -> Result<String> {
     let most = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
     let places = string.matches(old).take(most).count();
+    charge_bytes(places, ITEM)?;
     charge(places.saturating_mul(new.len()).saturating_add(string.len()))?;
     Ok(string.replacen(old, new, most))
 }
 
 /// `str.strip`: without `chars`, it strips white space.
-pub(super) fn strip(string: &str, chars: Option<&str>) -> String {
-    trim(string, chars, true, true).to_owned()
+pub(super) fn strip(string: &str, chars: Option<&str>) -> Result<String> {
+    trim(string, chars, true, true).map(str::to_owned)
 }
 
-fn trim<'a>(string: &'a str, chars: Option<&str>, start: bool, end: bool) -> &'a str {
+fn trim<'a>(string: &'a str, chars: Option<&str>, start: bool, end: bool) -> Result<&'a str> {
+    let whole = string.len();
     // The characters may be many.
     let chars: Option<HashSet<char>> = chars.map(|chars| chars.chars().collect());
     let gone = |char: char| match &chars {
@@ -149,7 +177,9 @@ fn trim<'a>(string: &'a str, chars: Option<&str>, start: bool, end: bool) -> &'a
         None => is_space(char),
     };
     let string = if start { string.trim_start_matches(gone) } else { string };
-    if end { string.trim_end_matches(gone) } else { string }
+    let string = if end { string.trim_end_matches(gone) } else { string };
+    charge_bytes(whole - string.len(), SPELL)?;
+    Ok(string)
 }
 
 /// Python counts the separators U+001C to U+001F as white space.

@@ -2,10 +2,11 @@
 //! differs from minijinja.
 
 use super::budget::{
-    ITEM_BYTES, KEEP, KEEP_BLOCK, KEEP_IN, MEASURE, charge, check_format, counted_text, keep, keep_in, measure,
+    CHANGE, COMPARED, ITEM, ITEM_BYTES, KEEP, KEEP_BLOCK, KEEP_IN, MEASURE, SEARCH, SEARCHED, SPELL, SPREAD, charge,
+    charge_bytes, check_format, check_text, compare, counted_text, keep, keep_in, measure, search, spread,
 };
 use super::values::{Result, text};
-use super::{json, methods};
+use super::{counted, json, methods};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
@@ -22,6 +23,10 @@ pub(super) fn environment() -> Result<Environment<'static>> {
     environment.add_function(MEASURE.trim_end_matches('('), measure);
     environment.add_function(KEEP.trim_end_matches('('), keep);
     environment.add_function(KEEP_IN.trim_end_matches('('), keep_in);
+    environment.add_function(SEARCHED.trim_end_matches('('), search);
+    environment.add_function(COMPARED.trim_end_matches('('), compare);
+    environment.add_function(SPREAD.trim_end_matches('('), spread);
+    counted::add(&mut environment);
     environment.set_unknown_method_callback(methods::call);
     environment.add_filter(KEEP_BLOCK.trim_start_matches('|'), keep);
     environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
@@ -29,31 +34,36 @@ pub(super) fn environment() -> Result<Environment<'static>> {
     });
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
-    environment.add_filter("format", format);
-    environment.add_filter("list", |state: &State, value: Value| minijinja::filters::list(state, measure(value)?));
+    let inner = Value::from_function(minijinja::filters::format);
+    environment.add_filter("format", move |state: &mut State, args: Rest<ValueOrKwargs>| format(&inner, state, args));
+    environment.add_filter("list", list);
     environment.add_filter("sum", sum);
-    environment.add_filter("batch", |state: &State, value: Value, count: usize, fill: Option<Value>| {
-        charge(count.saturating_mul(ITEM_BYTES))?;
-        minijinja::filters::batch(state, value, count, fill)
-    });
-    environment.add_filter("slice", |state: &State, value: Value, count: usize, fill: Option<Value>| {
-        charge(count.saturating_mul(ITEM_BYTES))?;
-        minijinja::filters::slice(state, value, count, fill)
-    });
-    // No chat template needs it, and nothing limits the memory that it takes.
-    environment.remove_filter("pprint");
+    // No chat template needs them, and nothing limits the memory or the time that they take.
+    ["pprint", "chain", "zip"].into_iter().for_each(|filter| environment.remove_filter(filter));
+    environment.remove_global("debug");
     environment.add_filter("string", counted_text);
     environment.add_filter("trim", |value: Value, chars: Option<String>| {
-        counted_text(value).map(|text| methods::strip(&text, chars.as_deref()))
+        methods::strip(&counted_text(value)?, chars.as_deref())
     });
-    environment.add_filter("wordcount", |value: String| value.split_whitespace().count());
+    environment.add_filter("wordcount", |value: Value| {
+        let text = counted_text(value)?;
+        charge_bytes(text.len(), SEARCH)?;
+        Ok(text.split_whitespace().count())
+    });
     environment.add_filter("join", join);
     environment.add_filter("indent", indent);
-    environment.add_filter("capitalize", |value: Value| counted_text(value).map(|text| methods::capitalize(&text)));
+    environment.add_filter("capitalize", |value: Value| {
+        let text = counted_text(value)?;
+        charge_bytes(text.len(), CHANGE)?;
+        Ok(methods::capitalize(&text))
+    });
     environment.add_filter("length", length);
     environment.add_filter("count", length);
     environment.add_filter("replace", replace);
-    environment.add_test("iterable", |value: Value| !value.is_none() && (is_text(&value) || value.try_iter().is_ok()));
+    environment.add_test("iterable", |value: Value| {
+        let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map);
+        !value.is_none() && (is_text(&value) || is_list || value.try_iter().is_ok())
+    });
     environment.add_test("sequence", |value: Value| {
         value.is_undefined() || is_text(&value) || matches!(value.kind(), ValueKind::Seq | ValueKind::Map)
     });
@@ -76,7 +86,7 @@ fn is_text(value: &Value) -> bool {
 pub(super) struct Raised(pub(super) String);
 
 fn raise_exception(message: Value) -> Result<Value> {
-    let message = text(&message);
+    let message = counted_text(message)?;
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
 }
 
@@ -111,6 +121,15 @@ fn tojson(value: &Value, positional: Rest<Value>, options: Kwargs) -> Result<Str
     json::dumps(value, &style)
 }
 
+/// The items of a list, or the characters of a text.
+fn list(state: &State, value: Value) -> Result<Value> {
+    if let Some(text) = value.as_str() {
+        charge_bytes(text.len(), SPELL)?;
+        charge(text.len().saturating_mul(ITEM_BYTES))?;
+    }
+    minijinja::filters::list(state, measure(value)?)
+}
+
 /// A line's indentation of this width.
 fn spaces(width: &Value) -> Result<String> {
     let width = usize::try_from(width.clone())?;
@@ -125,12 +144,22 @@ fn sum(state: &State, values: Value, attribute: Option<&str>, start: Option<Valu
     {
         return Err(Error::new(ErrorKind::InvalidOperation, "sum: start is not a number"));
     }
+    charge_attribute(&values, attribute)?;
     minijinja::filters::sum(state, measure(values)?, attribute, start, options)
 }
 
-fn format(state: &mut State, template: &Value, values: Rest<ValueOrKwargs>) -> Result<Value> {
-    check_format(template.as_str().unwrap_or_default())?;
-    measure(minijinja::filters::format(state, template, values)?)
+/// Counts the search for an attribute, which may be a long path, in each item.
+fn charge_attribute(values: &Value, attribute: Option<&str>) -> Result<()> {
+    let length = attribute.map_or(0, str::len);
+    charge_bytes(values.len().unwrap_or_default().saturating_mul(length), CHANGE)
+}
+
+fn format(inner: &Value, state: &mut State, args: Rest<ValueOrKwargs>) -> Result<Value> {
+    let args = args.into_values();
+    if let Some((template, values)) = args.split_first() {
+        check_format(template.as_str().unwrap_or_default(), values)?;
+    }
+    measure(inner.call(state, &args)?)
 }
 
 fn length(value: &Value) -> Result<usize> {
@@ -156,8 +185,10 @@ fn join(value: &Value, between: Option<Value>, attribute: Option<String>, option
         None => options.get::<Option<String>>("attribute")?,
     };
     options.assert_all_used()?;
-    let between = between.map(|between| text(&between)).unwrap_or_default();
+    charge_attribute(value, attribute.as_deref())?;
+    let between = between.map(counted_text).transpose()?.unwrap_or_default();
     let mut joined = String::new();
+    charge_bytes(value.len().unwrap_or_default(), 4 * ITEM)?;
     for (index, item) in value.try_iter()?.enumerate() {
         let item = match &attribute {
             Some(attribute) => attribute.split('.').try_fold(item, |item, name| item.get_attr(name))?,
@@ -166,6 +197,7 @@ fn join(value: &Value, between: Option<Value>, attribute: Option<String>, option
         let gap = if index == 0 { "" } else { &between };
         let item = counted_text(item)?;
         charge(gap.len())?;
+        check_text(joined.len().saturating_add(gap.len() + item.len()))?;
         let _ = write!(joined, "{gap}{item}");
     }
     Ok(joined)

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_template_does_not_replace_the_calls_that_count() {
-        for name in ["__measured", "__kept", "__kept_in"] {
+        for name in ["__measured", "__kept", "__kept_in", "__searched", "__compared", "__spread"] {
             let error = Err(format!("t: the chat template has the reserved name `{name}` (line 2)"));
             assert_eq!(checked(&format!("\n{{% for {name} in [dict] %}}{{% endfor %}}")), error);
             assert_eq!(checked(&format!("{name} {{{{ '{name}' ~ {name}s }}}}")), Ok(()));

@@ -24,27 +24,49 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// The bytes of `value` as a text, roughly; `None` if it has more than `most`, or is nested too deeply. A list may have
-/// the same list many times.
-pub(super) fn size_within(value: &Value, most: usize) -> Option<usize> {
-    fn counted(value: &Value, left: usize, depth: usize) -> Option<usize> {
-        let left = left.checked_sub(VALUE_BYTES + value.as_str().map_or(0, str::len))?;
+/// How large a value is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Its bytes as a text, roughly.
+    pub bytes: usize,
+    /// The value itself and all values in it.
+    pub items: usize,
+}
+
+impl Extent {
+    /// The bytes of its texts alone.
+    pub fn text_bytes(self) -> usize {
+        self.bytes - self.items * VALUE_BYTES
+    }
+}
+
+/// The extent of `value`; `None` if it has more than `most` bytes, or is nested too deeply. A list may have the same list
+/// many times.
+pub(super) fn extent_within(value: &Value, most: usize) -> Option<Extent> {
+    fn count(extent: &mut Extent, value: &Value, most: usize, depth: usize) -> Option<()> {
+        extent.items += 1;
+        extent.bytes = extent.bytes.saturating_add(VALUE_BYTES + value.as_str().map_or(0, str::len));
+        if extent.bytes > most {
+            return None;
+        }
         match value.kind() {
             ValueKind::Seq | ValueKind::Iterable | ValueKind::Map if depth == DEPTH => None,
             ValueKind::Seq | ValueKind::Iterable => {
-                value.try_iter().ok()?.try_fold(left, |left, item| counted(&item, left, depth + 1))
+                value.try_iter().ok()?.try_for_each(|item| count(extent, &item, most, depth + 1))
             }
-            ValueKind::Map => value.try_iter().ok()?.try_fold(left, |left, key| {
-                let left = counted(&key, left, depth + 1)?;
-                counted(&value.get_item(&key).ok()?, left, depth + 1)
+            ValueKind::Map => value.try_iter().ok()?.try_for_each(|key| {
+                count(extent, &key, most, depth + 1)?;
+                count(extent, &value.get_item(&key).ok()?, most, depth + 1)
             }),
-            _ => Some(left),
+            _ => Some(()),
         }
     }
-    counted(value, most, 0).map(|left| most - left)
+    let mut extent = Extent::default();
+    count(&mut extent, value, most, 0)?;
+    Some(extent)
 }
 
-/// Whether the value is a namespace or has one in it. It must not be nested more deeply than [`size_within`] allows.
+/// Whether the value is a namespace or has one in it. It must not be nested more deeply than [`extent_within`] allows.
 pub(super) fn has_namespace(value: &Value) -> bool {
     // The engine has no other sign of it.
     let is_namespace =
@@ -110,7 +132,7 @@ fn repr_text(out: &mut String, text: &str) {
             '\r' => write!(out, "\\r"),
             '\t' => write!(out, "\\t"),
             char if char == quote => write!(out, "\\{char}"),
-            char if is_printable(char) => write!(out, "{char}"),
+            char if is_printable(char) => out.write_char(char),
             _ if code < 0x100 => write!(out, "\\x{code:02x}"),
             _ if code < 0x1_0000 => write!(out, "\\u{code:04x}"),
             _ => write!(out, "\\U{code:08x}"),
@@ -122,6 +144,9 @@ fn repr_text(out: &mut String, text: &str) {
 /// `str.isprintable`. Rust escapes the same characters, and in addition
 /// combining ones at the beginning of a text.
 fn is_printable(char: char) -> bool {
+    if char.is_ascii() {
+        return !char.is_control();
+    }
     !char.is_control() && !format!("a{char}").escape_debug().any(|escaped| escaped == '{' && char != '{')
 }
 

@@ -5,6 +5,7 @@ use crate::error::{Result, TextError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// A tokenizer that puts no space before a text, created at its first use. `None` if the model's own tokenizer does not
@@ -26,10 +27,11 @@ impl WithoutPrefix {
     pub(super) fn encode<'t>(
         &self,
         inner: &tokenizers::Tokenizer,
+        path: &Path,
         text: &'t str,
     ) -> Result<Option<(Vec<u32>, &'t str)>> {
         let Some(without_prefix) = self.of(inner)? else { return Ok(None) };
-        let encoding = caught(|| without_prefix.encode(text, false)).map_err(TextError::Tokenizer)?;
+        let encoding = caught(|| without_prefix.encode(text, false)).map_err(|failure| failure.of(path))?;
         let added = inner.get_added_vocabulary().get_added_tokens_decoder();
         // An unknown character has the token `<unk>` too.
         let is_written = |(id, offsets): (&u32, &(usize, usize))| {

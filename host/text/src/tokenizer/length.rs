@@ -16,6 +16,11 @@ impl Tokenizer {
             false => Ok(()),
         }
     }
+
+    /// The fewest tokens that a text of `bytes` bytes has.
+    pub fn fewest_tokens(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.longest)
+    }
 }
 
 #[cfg(test)]
@@ -29,6 +34,7 @@ mod tests {
         // The longest token is `<|im_start|>`.
         let bytes = Tokenizer::byte_level();
         assert!(bytes.check_bytes(120, 10).is_ok());
+        assert_eq!([0, 120, 121].map(|count| bytes.fewest_tokens(count)), [0, 10, 11]);
         let error = bytes.check_bytes(121, 10).unwrap_err().to_string();
         assert_eq!(error, "the prompt has 121 bytes, and the 10 tokens that fit have at most 120");
 

@@ -3,6 +3,7 @@
 use super::caught;
 use super::growth::Growth;
 use crate::error::{Result, TextError};
+use std::path::Path;
 use tokenizers::{ModelWrapper, OffsetReferential, OffsetType, PreTokenizer};
 
 /// The most steps of dividing the words of a text. WordPiece takes up to the third power of the characters of each word:
@@ -12,7 +13,7 @@ const STEPS: u64 = 1 << 36;
 const SHORT: u64 = 256;
 
 /// Checks that the words of a text can be divided in a short time.
-pub(super) fn check(inner: &tokenizers::Tokenizer, growth: Growth, text: &str) -> Result<()> {
+pub(super) fn check(inner: &tokenizers::Tokenizer, path: &Path, growth: Growth, text: &str) -> Result<()> {
     let ModelWrapper::WordPiece(model) = inner.get_model() else { return Ok(()) };
     let longest = model.max_input_chars_per_word as u64;
     if longest <= SHORT {
@@ -31,7 +32,7 @@ pub(super) fn check(inner: &tokenizers::Tokenizer, growth: Growth, text: &str) -
         }
         Ok(words)
     });
-    let split = split.map_err(TextError::Tokenizer)?;
+    let split = split.map_err(|failure| failure.of(path))?;
     let words = split.get_splits(OffsetReferential::Original, OffsetType::None);
     // Tokens are found already, and longer words are unknown at once.
     let divided = words.iter().filter(|(_, _, tokens)| tokens.is_none()).map(|(word, ..)| word.chars().count() as u64);

@@ -17,6 +17,7 @@ mod train;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use gavel::command::{self, LogLevel};
+use gavel::report;
 use here::Here;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -67,7 +68,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| report::usage_error(&error));
     command::start(&train::log_level(cli.log.level), compiler);
     command::end(cli.command.run())
 }

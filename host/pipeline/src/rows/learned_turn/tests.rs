@@ -30,7 +30,10 @@ fn learned(
     options: &PromptOptions,
     answer: &Message,
 ) -> Result<([String; 2], Option<String>), String> {
-    let LearnedTurn { row, unread } = LearnedTurn::new(prompt, options, answer, text)?;
+    let turn = LearnedTurn::new(prompt, options, answer, text, usize::MAX);
+    let LearnedTurn { row, unread } = turn.map_err(|why| match why {
+        NoTokens::TooLong(what) | NoTokens::Wrong(what) => what,
+    })?;
     Ok(([row.prompt, row.response].map(|ids| text.tokenizer.decode_with(&ids, false).unwrap()), unread))
 }
 

@@ -233,3 +233,33 @@ fn of_a_conversation_the_last_turn_is_learned() {
     let answers = error(json!({"messages": [said("b")]}));
     assert!(answers.contains("line 1: the row has no prompt before the response"), "{answers}");
 }
+
+#[test]
+fn a_row_whose_bytes_cannot_fit_is_not_tokenised() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = model(folder.path(), TEMPLATE, &[2]);
+    let long = "x".repeat(2 << 20);
+    for (row, what) in [
+        (json!({"prompt": long, "response": "4"}), "the prompt has 2097153 bytes, and the 87382 tokens that fit"),
+        (
+            json!({"prompt": "2+2", "response": long}),
+            "bytes, and the 87382 tokens that fit have at most 1048584\nhint: set",
+        ),
+    ] {
+        let read_with = |overlong: &str| {
+            let config = config(folder.path(), overlong, &[row.clone(), json!({"prompt": "1+1", "response": "2"})]);
+            let limit = PromptLimit::new(&config.data, 512, 8).unwrap();
+            let kinds = EpisodeKinds::single();
+            let rows = sft_rows(read(&config), &text, limit, &kinds, Turns::Last).map(|rows| rows.drawable.rows.len());
+            (rows, prompts(read(&config), "train", &text, limit, &kinds).map(|prompts| prompts.rows.len()))
+        };
+        let (rows, prompts) = read_with("error");
+        let error = rows.unwrap_err().to_string();
+        assert!(error.contains("rows.jsonl, line 1: ") && error.contains(what), "{error}");
+        let is_prompt = row["response"] == "4";
+        assert_eq!(prompts.is_err(), is_prompt);
+        assert!(prompts.map_or_else(|error| error.to_string().contains("bytes, and the "), |count| count == 2));
+        let (rows, prompts) = read_with("drop");
+        assert_eq!((rows.unwrap(), prompts.unwrap()), (1, if is_prompt { 1 } else { 2 }));
+    }
+}
