@@ -1,4 +1,5 @@
 //! Parquet files of a few kilobytes that would take the machine or the process with them.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, StructArray};
 use arrow_schema::Field;
