@@ -2,7 +2,7 @@
 folders of shared limits, answers of services and hubs, recordings and configurations. They follow from a fixed seed.
 
     cargo build --release && cargo xtask plugins
-    python tests/inputs/search.py                                    # all, in ten minutes on one core
+    python tests/inputs/search.py                                    # all, in some twenty minutes
     python tests/inputs/search.py --only templates lines --verbose   # two families, and each output
 
 Needs Python 3.11 on Linux and nothing else. Each command is a process of its own, and so is each client of a server,

@@ -10,10 +10,10 @@ use minijinja::syntax::SyntaxConfig;
 /// The most bytes of a value that is written out and not measured.
 const SHORT: usize = 1024;
 
-/// The source with the operands of each `~`, `+` and `*` in calls of [`MEASURE`], the values of each `set` in calls of
-/// [`KEEP`], [`KEEP_IN`] or [`KEEP_BLOCK`], the values that are sliced, searched or looked up in calls of [`SEARCHED`],
-/// the values that are compared in calls of [`COMPARED`] and lists of arguments in calls of [`SPREAD`], at the same lines, and the bytes of its longest literal text. A
-/// source that is not a template is not changed: the environment reports it.
+/// The source with calls around what takes work, at the same lines, and the bytes of its longest literal text. The
+/// calls are [`MEASURE`] for the operands of `~`, `+` and `*`, [`KEEP`], [`KEEP_IN`] and [`KEEP_BLOCK`] for the values
+/// of `set`, [`SEARCHED`] for values that are sliced, searched or looked up, [`COMPARED`] for values that are compared,
+/// and [`SPREAD`] for lists of arguments. A source that is not a template is not changed: the environment reports it.
 pub(super) fn measured(source: &str, syntax: &SyntaxConfig) -> (String, usize) {
     let Ok(template) = parse(source, "", syntax.clone()) else { return (source.to_owned(), 0) };
     let mut found = Operands { source, edits: Vec::new(), longest: 0 };
