@@ -63,6 +63,8 @@ fn a_run_is_not_resumed_with_another_configuration() {
         "--set",
         "train.learning_rate=5e-4",
         "--set",
+        "validation.max_tokens=4",
+        "--set",
         "checkpoint.keep_last=3",
     ]);
     let metrics = project.metrics("runs/run");
@@ -71,7 +73,10 @@ fn a_run_is_not_resumed_with_another_configuration() {
     assert_eq!(rates, [1e-3, 5e-4, 5e-4]);
     let output = project.run(&["train", "-c", "train.toml", "--resume", "--set", "train.steps=9"]);
     let error = stderr(&output);
-    assert!(error.contains("another configuration, in checkpoint.keep_last, train.learning_rate"), "{error}");
+    assert!(
+        error.contains("another configuration, in checkpoint.keep_last, train.learning_rate, validation.max_tokens"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -70,14 +70,14 @@ pub(crate) struct PromptLimit {
     pub(crate) positions: usize,
     pub(crate) overlong: Overlong,
     /// `data.max_prompt_tokens`
-    set: Option<usize>,
+    max_prompt_tokens: Option<usize>,
 }
 
 impl PromptLimit {
     /// The limit is `max_prompt_tokens`, but at most what the model's positions leave beside a response.
     pub(crate) fn new(data: &DataTable, positions: i64, max_tokens: usize) -> Result<Self> {
-        let (positions, set) = (positions.max(0) as usize, data.max_prompt_tokens);
-        let limit = Self { tokens: 0, remedy: "", positions, overlong: data.overlong_prompts, set };
+        let (positions, max_prompt_tokens) = (positions.max(0) as usize, data.max_prompt_tokens);
+        let limit = Self { tokens: 0, remedy: "", positions, overlong: data.overlong_prompts, max_prompt_tokens };
         limit.with_room_for(max_tokens, "rollout.max_tokens", ", or lower rollout.max_tokens to make room")
     }
 
@@ -107,7 +107,7 @@ impl PromptLimit {
     /// The most tokens of a prompt whose response may have `max_tokens`.
     pub(crate) fn beside(&self, max_tokens: usize) -> usize {
         let room = self.positions.saturating_sub(max_tokens);
-        self.set.unwrap_or(room).min(room)
+        self.max_prompt_tokens.unwrap_or(room).min(room)
     }
 
     /// The most tokens of a prompt.
