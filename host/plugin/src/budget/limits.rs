@@ -51,6 +51,8 @@ pub(crate) const HOST_STACK: usize = 3 << 19;
 /// The most elements of a table, which is a setting of the engine too. CPython
 /// has 15,000 functions in its table.
 pub(crate) const TABLE_ELEMENTS: usize = 50_000;
+/// The most tables of an instance that takes its memory from a pool.
+pub(crate) const SLOT_TABLES: u32 = 8;
 
 impl Default for Limits {
     fn default() -> Self {

@@ -18,7 +18,7 @@ pub(crate) use child_limits::ChildLimits;
 pub(crate) use first_slice::History;
 pub(crate) use lanes::{LaneEnd, Lanes, Turn};
 pub use limits::Limits;
-pub(crate) use limits::{HOST_STACK, STACK, TABLE_ELEMENTS};
+pub(crate) use limits::{HOST_STACK, SLOT_TABLES, STACK, TABLE_ELEMENTS};
 pub use limits_table::{LimitsTable, ZeroLimit};
 pub use memory::NoMemory;
 pub(crate) use memory::{MemoryBudget, MemoryUse, RefusedMemory};

@@ -161,6 +161,9 @@ async fn make_ready_again(plugin: &Loaded, instance: &mut ReadyInstance) -> wasm
             return Ok(false);
         }
         instance.store.data_mut().renew_table();
+    }
+    // What was left for the first call: an instance may use fuel when it starts.
+    if plugin.no_snapshot.is_none() {
         fuel = instance.fuel;
     }
     if let Some(fuel) = fuel {

@@ -6,6 +6,7 @@
 use super::here::compile_here;
 use super::limits::{LoadBudget, LoadLimits};
 use super::order::{Form, NotCompiled, Order};
+use super::output::Output;
 use crate::budget::machine_limits;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -39,6 +40,7 @@ struct Argument {
     form: Form,
     fuel: bool,
     functions: Option<PathBuf>,
+    cache: Option<PathBuf>,
     limits: LoadLimits,
 }
 
@@ -63,33 +65,35 @@ pub(super) fn compile(
     compiler: &CompilerProgram,
     limits: &LoadLimits,
     order: Order<'_>,
-) -> Result<Vec<u8>, NotCompiled> {
+    cache: Option<&Path>,
+) -> Result<Output, NotCompiled> {
     let failed = |error: io::Error| NotCompiled::Host(format!("{}: {error}", compiler.program.display()));
-    let (status, mut code, mut error) = run(compiler, limits, order).map_err(failed)?;
+    let (status, mut code, mut error) = run(compiler, limits, order, cache).map_err(failed)?;
     if status.success() {
         let mut bytes = Vec::new();
         code.rewind().and_then(|()| code.read_to_end(&mut bytes)).map_err(failed)?;
-        // A program that is not `gavel` may end like this, and its empty output would be kept.
-        if bytes.is_empty() {
-            return Err(NotCompiled::Host(format!(
-                "{} ended without the code of the component",
-                compiler.program.display()
-            )));
-        }
-        return Ok(bytes);
+        // A program that is not `gavel` may end like this, and its output would be kept.
+        return Output::read(&bytes).ok_or_else(|| {
+            NotCompiled::Host(format!("{} ended without the code of the component", compiler.program.display()))
+        });
     }
     let mut told = Vec::new();
     error.rewind().and_then(|()| (&error).take(ERROR_BYTES).read_to_end(&mut told)).map_err(failed)?;
     Err(reason(status, &String::from_utf8_lossy(&told)))
 }
 
-fn run(compiler: &CompilerProgram, limits: &LoadLimits, order: Order<'_>) -> io::Result<(ExitStatus, File, File)> {
+fn run(
+    compiler: &CompilerProgram,
+    limits: &LoadLimits,
+    order: Order<'_>,
+    cache: Option<&Path>,
+) -> io::Result<(ExitStatus, File, File)> {
     let mut component = tempfile::tempfile()?;
     component.write_all(order.component)?;
     component.rewind()?;
     let (code, error) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let functions = order.functions.map(Path::to_owned);
-    let argument = Argument { form: order.form, fuel: order.fuel, functions, limits: *limits };
+    let [functions, cache] = [order.functions, cache].map(|path| path.map(Path::to_owned));
+    let argument = Argument { form: order.form, fuel: order.fuel, functions, cache, limits: *limits };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let mut command = Command::new(&compiler.program);
     command.args(&compiler.arguments).arg(COMPILE_COMMAND).arg(serde_json::to_string(&argument)?);
@@ -165,14 +169,14 @@ pub fn compile_command(argument: &str) -> u8 {
 
 fn answer(argument: &str) -> Result<(), NotCompiled> {
     let other = |what: String| NotCompiled::Invalid(format!("the compiler: {what}"));
-    let Argument { form, fuel, functions, limits } =
+    let Argument { form, fuel, functions, cache, limits } =
         serde_json::from_str(argument).map_err(|error| other(error.to_string()))?;
     limit(&limits).map_err(|error| other(format!("its limits cannot be set: {error}")))?;
     let mut component = Vec::new();
     io::stdin().lock().read_to_end(&mut component).map_err(|error| other(error.to_string()))?;
-    let code = compile_here(Order { component: &component, form, fuel, functions: functions.as_deref() })?;
-    let mut out = streams().0.lock();
-    out.write_all(&code).and_then(|()| out.flush()).map_err(|error| other(error.to_string()))
+    let order = Order { component: &component, form, fuel, functions: functions.as_deref() };
+    let output = compile_here(order, cache.as_deref())?;
+    output.write(&mut streams().0.lock()).map_err(|error| other(error.to_string()))
 }
 
 /// Sets the limits of this process.

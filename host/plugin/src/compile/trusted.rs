@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Opens a regular file of this user with at most `max_bytes`, which others cannot
 /// write to. The open descriptor is checked, and not the path.
@@ -33,7 +34,10 @@ pub(crate) fn open(path: &Path, max_bytes: u64) -> io::Result<File> {
 /// The contents of such a file.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path, max_bytes)?.take(max_bytes).read_to_end(&mut bytes)?;
+    let file = open(path, max_bytes)?;
+    // The cache removes last what was used last. If the time cannot be set, only this order is wrong.
+    let _ = file.set_modified(SystemTime::now());
+    file.take(max_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

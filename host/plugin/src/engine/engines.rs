@@ -3,15 +3,15 @@
 //! allocates new memory, for components that do not fit a slot and for machines
 //! without room for a pool.
 
-use crate::budget::{TABLE_ELEMENTS, machine_limits};
-use crate::compile::{Code, engine_config};
+use crate::budget::{SLOT_TABLES, TABLE_ELEMENTS, machine_limits};
+use crate::compile::{Code, code_name, engine_config};
 use crate::error::LoadError;
 use crate::imports;
 use crate::imports::State;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, InstancePre, Linker};
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, Module, PoolingAllocationConfig};
 
 /// The most instances of a pool. Each reserves 8 GiB of address space, of which a process has 128 TiB.
 const MAX_SLOTS: u32 = 10_000;
@@ -21,9 +21,9 @@ const MIN_SLOTS: u32 = 64;
 const SLOT_MEMORY: usize = 1 << 30;
 /// A Python component has two memories: its own and an adapter's.
 const SLOT_MEMORIES: u32 = 2;
-/// A Python component with its shared libraries has about a dozen. One more sets an instance back.
-const SLOT_CORE_INSTANCES: u32 = 17;
-const SLOT_TABLES: u32 = 8;
+/// A Python component with its shared libraries has about a dozen. One more sets an instance back, and two have the
+/// data of code that is split off.
+const SLOT_CORE_INSTANCES: u32 = 19;
 /// The most bytes of the host's own data for an instance. A Python component has
 /// thousands of globals and imports.
 const INSTANCE_BYTES: usize = 4 << 20;
@@ -51,6 +51,8 @@ struct LinkedEngine {
 pub(crate) struct PlacedComponent<'a> {
     linked: &'a LinkedEngine,
     pub(crate) component: Component,
+    /// The code that it imports.
+    modules: Vec<Module>,
 }
 
 impl PlacedComponent<'_> {
@@ -61,7 +63,14 @@ impl PlacedComponent<'_> {
 
     /// Connects its imports.
     pub(crate) fn link(&self) -> wasmtime::Result<InstancePre<State>> {
-        self.linked.linker.instantiate_pre(&self.component)
+        if self.modules.is_empty() {
+            return self.linked.linker.instantiate_pre(&self.component);
+        }
+        let mut linker = self.linked.linker.clone();
+        for (number, module) in self.modules.iter().enumerate() {
+            linker.root().module(&code_name(number), module)?;
+        }
+        linker.instantiate_pre(&self.component)
     }
 
     /// The slots for its instances.
@@ -156,8 +165,8 @@ impl Engines {
     /// Loads code where each instance may use `memory` bytes.
     pub(crate) fn place(&self, code: &Code, memory: usize) -> Result<PlacedComponent<'_>, LoadError> {
         if let Some(linked) = self.pooled().filter(|_| memory <= SLOT_MEMORY) {
-            match code.load(&linked.engine) {
-                Ok(component) => return Ok(PlacedComponent { linked, component }),
+            match linked.place(code) {
+                Ok(placed) => return Ok(placed),
                 Err(error) => tracing::debug!("a plugin runs without the pool: {error:#}"),
             }
         }
@@ -166,9 +175,7 @@ impl Engines {
 
     /// Loads code outside of the pool.
     pub(crate) fn place_on_demand(&self, code: &Code) -> Result<PlacedComponent<'_>, LoadError> {
-        let linked = self.on_demand()?;
-        let component = code.load(&linked.engine).map_err(engine_error)?;
-        Ok(PlacedComponent { linked, component })
+        self.on_demand()?.place(code).map_err(engine_error)
     }
 
     fn pooled(&self) -> Option<&LinkedEngine> {
@@ -188,6 +195,11 @@ impl Engines {
 }
 
 impl LinkedEngine {
+    fn place(&self, code: &Code) -> wasmtime::Result<PlacedComponent<'_>> {
+        let (component, modules) = (code.load(&self.engine)?, code.load_modules(&self.engine)?);
+        Ok(PlacedComponent { linked: self, component, modules })
+    }
+
     fn new(config: &Config, slots: Slots) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let linker = imports::linker(&engine)?;
@@ -287,7 +299,7 @@ mod tests {
             let items: String = items.iter().map(|(item, count)| item.repeat(*count as usize)).collect();
             let component = format!("(component (core module $m {items}) (core instance (instantiate $m)))");
             let code = linked.engine.precompile_component(&wat::parse_str(component).unwrap()).unwrap();
-            Code::from_bytes(code).load(&linked.engine)
+            Code::alone(code).load(&linked.engine)
         };
         load(&[("(memory 1)", SLOT_MEMORIES), ("(table 1 funcref)", SLOT_TABLES)]).unwrap();
         assert!(load(&[("(memory 1)", SLOT_MEMORIES + 1)]).is_err());
@@ -300,7 +312,7 @@ mod tests {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(2)));
         let linked = LinkedEngine::new(&config, Slots::of(2)).unwrap();
         // An empty component.
-        let code = Code::from_bytes(linked.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
+        let code = Code::alone(linked.engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap());
         let pre = linked.linker.instantiate_pre(&code.load(&linked.engine).unwrap()).unwrap();
         assert!(pre.component().resources_required().is_some());
     }

@@ -24,8 +24,6 @@ pub(crate) struct Reset {
     memory_start: ComponentExportIndex,
     memory: ComponentExportIndex,
     rest: ComponentExportIndex,
-    /// The size of the memory of a new instance, in WebAssembly's pages.
-    size: usize,
 }
 
 impl Reset {
@@ -34,8 +32,7 @@ impl Reset {
         let function = |name| component.get_export_index(None, name);
         let (memory_start, memory, rest) =
             (function(RESET_MEMORY_START)?, function(RESET_MEMORY)?, function(RESET_REST)?);
-        let size = usize::try_from(component.resources_required()?.max_initial_memory_size?).ok()?;
-        shows_written_pages().then_some(Self { memory_start, memory, rest, size })
+        shows_written_pages().then_some(Self { memory_start, memory, rest })
     }
 
     /// Sets an instance back that holds no handles, and held at most `handles` since it was new or set back. It then
@@ -50,11 +47,9 @@ impl Reset {
             return Ok(false);
         }
         // What a memory has grown by cannot be given back.
-        if !self.set_rest_back(store, instance, handles).await? {
-            return Ok(false);
-        }
+        let Some(size) = self.set_rest_back(store, instance, handles).await? else { return Ok(false) };
         let start = self.memory_start(store, instance).await?;
-        let Some(written) = written_pages(start, self.size * (WASM_PAGE / PAGE)) else { return Ok(false) };
+        let Some(written) = written_pages(start, size * (WASM_PAGE / PAGE)) else { return Ok(false) };
         let stretches = stretches(&written);
         if stretches.iter().map(ExactSizeIterator::len).sum::<usize>() > MOST_PAGES {
             return Ok(false);
@@ -63,12 +58,18 @@ impl Reset {
         Ok(true)
     }
 
-    /// Sets the globals and the order of free handles back. Returns whether the memory has the size of a new one.
-    async fn set_rest_back<T: Send>(&self, store: &mut Store<T>, instance: &Instance, handles: usize) -> Result<bool> {
+    /// Sets the globals and the order of free handles back. Returns the size of the memory in WebAssembly's pages, unless a
+    /// new one has another.
+    async fn set_rest_back<T: Send>(
+        &self,
+        store: &mut Store<T>,
+        instance: &Instance,
+        handles: usize,
+    ) -> Result<Option<usize>> {
         // It may hold as many still.
         let rest = instance.get_typed_func::<(u32,), (u32,)>(&mut *store, self.rest)?;
         let (size,) = rest.call_async(&mut *store, (u32::try_from(handles)?,)).await?;
-        Ok(size as usize == self.size)
+        Ok((size > 0).then_some(size as usize))
     }
 
     /// The address where the memory of an instance starts.

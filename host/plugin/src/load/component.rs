@@ -1,7 +1,7 @@
 //! A component's bytes, and its code, which is compiled now or was compiled at an
 //! earlier start.
 
-use crate::compile::{Code, Compiler, Form, Key, LoadBudget, NotCompiled, Order, TooCostly};
+use crate::compile::{Code, Form, Key, LoadBudget, NotCompiled, Order, TooCostly};
 use crate::engine::{Engines, Shared};
 use crate::error::LoadError;
 use crate::load::spec::PluginSpec;
@@ -62,7 +62,7 @@ pub(crate) fn compile_once(
     }
     let functions = functions_file(shared, component);
     let order = Order { component, form, fuel: engines.fuel(), functions: functions.as_deref() };
-    let code = compile(&shared.compiler, name, path, order)?;
+    let code = compile(shared, name, path, order)?;
     Ok(shared.cache.keep(&key, &(), code))
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn compiled(shared: &Shared, spec: &PluginSpec, bytes: &[u8]) -> Resu
 }
 
 /// Compiles a component. Any other file gets an error that names its kind.
-fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Result<Code, LoadError> {
+fn compile(shared: &Shared, name: &str, path: &Path, order: Order<'_>) -> Result<Code, LoadError> {
     let (plugin, path) = (name.to_owned(), path.to_owned());
     match order.component {
         [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => return Err(LoadError::CoreModule { plugin, path }),
@@ -84,12 +84,12 @@ fn compile(compiler: &Compiler, name: &str, path: &Path, order: Order<'_>) -> Re
         }
         _ => return Err(LoadError::Invalid { plugin, path, what: "it is not WebAssembly".into() }),
     }
-    compiler.compile(order).map_err(|error| match error {
+    shared.compiler.compile(order, &shared.cache).map_err(|error| match error {
         NotCompiled::Invalid(what) => LoadError::Invalid { plugin, path, what },
         NotCompiled::TooCostly(TooCostly::Invalid(what)) => LoadError::Invalid { plugin, path, what },
         NotCompiled::TooCostly(what) => LoadError::TooCostly { plugin, path, what },
         NotCompiled::Exceeded(which) => {
-            let limits = &compiler.limits;
+            let limits = &shared.compiler.limits;
             let allowed = match which {
                 LoadBudget::Memory => format!("{} of memory", bytesize::ByteSize(limits.memory as u64)),
                 LoadBudget::Cpu => format!("{} of processor time", humantime::format_duration(limits.cpu)),

@@ -1,6 +1,7 @@
 //! Checks whether this host supports a component, by the names of its imports and
 //! exports.
 
+use crate::compile::is_code_name;
 use crate::error::LoadError;
 use crate::grant::{GrantStatus, Grants, Import};
 use wasmtime::Engine;
@@ -35,9 +36,11 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Vec<String> {
         .collect()
 }
 
-/// All imports, and how a plugin with `grants` gets them.
+/// All imports that it was built with, and how a plugin with `grants` gets them.
 pub(crate) fn imports(engine: &Engine, component: &Component, grants: &Grants) -> Vec<Import> {
-    component.component_type().imports(engine).map(|(name, _)| Import::new(name, grants)).collect()
+    let ty = component.component_type();
+    let built = ty.imports(engine).map(|(name, _)| name).filter(|name| !is_code_name(name));
+    built.map(|name| Import::new(name, grants)).collect()
 }
 
 /// The full name of the contract that a component was built for, as records have it.

@@ -125,7 +125,7 @@ impl Loading<'_> {
             fuel: self.engines.fuel(),
             functions: functions.as_deref(),
         };
-        let code = match self.shared.compiler.compile(order) {
+        let code = match self.shared.compiler.compile(order, &self.shared.cache) {
             Ok(code) => code,
             Err(error) => return Ok(Err(NoSnapshot::Unusable(error.to_string()))),
         };

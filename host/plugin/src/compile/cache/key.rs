@@ -4,10 +4,10 @@ use std::hash::{Hash, Hasher};
 use wasmtime::Engine;
 
 /// The format of entries; it must change with anything that makes older entries wrong.
-const FORMAT: &str = "gavel-components-5";
+const FORMAT: &str = "gavel-components-6";
 
 /// The hash of everything that an entry depends on.
-pub(crate) struct Key(pub(super) String);
+pub(crate) struct Key(pub(crate) String);
 
 impl Key {
     /// The hash of all `parts` and of the engine's version and settings.
@@ -20,6 +20,14 @@ impl Key {
             hasher.write(part);
         }
         Self(hasher.0.finalize().to_hex().to_string())
+    }
+
+    /// The characters of a key.
+    pub(crate) const LENGTH: usize = 2 * blake3::OUT_LEN;
+
+    /// A key that another process has made; `None` if none can have made it.
+    pub(crate) fn parse(key: &str) -> Option<Self> {
+        blake3::Hash::from_hex(key).ok().map(|hash| Self(hash.to_hex().to_string()))
     }
 }
 

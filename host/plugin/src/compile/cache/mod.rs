@@ -1,7 +1,8 @@
 //! Compiled components on disk, so that only the first start compiles them.
 //!
 //! An entry is two files: `KEY.json` describes a component and names its code by
-//! hash; `HASH.cwasm` is the code. `functions` has the code of the functions of
+//! hash; `HASH.cwasm` is the code. If modules are split off, it names their code
+//! too, which has entries of its own. `functions` has the code of the functions of
 //! all components. Loaded code runs natively. So the folder and each file in it
 //! belong to the user alone, an entry names its key, and code is loaded only if
 //! it has the recorded hash.
@@ -11,7 +12,7 @@ mod key;
 
 pub(crate) use key::Key;
 
-use crate::compile::code::Code;
+use crate::compile::code::{Code, Stored};
 use crate::compile::trusted;
 use folder::{prepare, prune, write};
 use serde::de::DeserializeOwned;
@@ -27,6 +28,7 @@ const MAX_BYTES: u64 = 4 << 30;
 const MAX_ENTRY_BYTES: u64 = 1 << 20;
 
 /// The cache of compiled components; without a folder, nothing is kept.
+#[derive(Default)]
 pub(crate) struct Cache {
     folder: Option<PathBuf>,
 }
@@ -37,6 +39,8 @@ struct Entry<T> {
     /// The key, so that a file under another entry's name is not used.
     key: String,
     code: String,
+    /// The code that it imports.
+    modules: Vec<String>,
     about: T,
 }
 
@@ -67,7 +71,7 @@ impl Cache {
     pub(crate) fn of_user() -> Self {
         match of_user() {
             Some(folder) => Self::open(&folder),
-            None => Self { folder: None },
+            None => Self::default(),
         }
     }
 
@@ -78,7 +82,7 @@ impl Cache {
             Ok(folder) => Self { folder: Some(folder) },
             Err(what) => {
                 tracing::warn!("compiled plugins are not cached: {what}");
-                Self { folder: None }
+                Self::default()
             }
         }
     }
@@ -94,25 +98,27 @@ impl Cache {
             tracing::warn!("{} is the entry of another component and is made again", path.display());
             return None;
         }
-        let path = code_path(folder, &entry.code);
-        let code = trusted_code(&path, entry.code).inspect_err(|error| refused(&path, error)).ok()?;
-        if code.is_none() {
-            tracing::warn!("{} is damaged and is made again", path.display());
-        }
-        Some((entry.about, code?))
+        let component = stored(folder, entry.code)?;
+        let modules = entry.modules.into_iter().map(|module| stored(folder, module)).collect::<Option<_>>()?;
+        Some((entry.about, Code { component, modules }))
     }
 
     /// Keeps `code` under `key`, and returns it. If it is in a file now, all
     /// processes share that file.
-    pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, code: Code) -> Code {
+    pub(crate) fn keep<T: Serialize>(&self, key: &Key, about: &T, mut code: Code) -> Code {
         let Some(folder) = self.folder.as_deref() else { return code };
-        match write_entry(folder, key, about, &code) {
-            Ok(kept) => kept.unwrap_or(code),
+        match write_entry(folder, key, about, &mut code) {
+            Ok(()) => code,
             Err(error) => {
                 tracing::warn!("a compiled plugin is not cached in {}: {error}", folder.display());
                 code
             }
         }
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// The file with the code of the functions of all components.
@@ -128,8 +134,18 @@ fn refused(path: &Path, error: &io::Error) {
     }
 }
 
+/// The code with this hash; `None` if it is missing or not whole, which is logged.
+fn stored(folder: &Path, hash: String) -> Option<Stored> {
+    let path = code_path(folder, &hash);
+    let code = trusted_code(&path, hash).inspect_err(|error| refused(&path, error)).ok()?;
+    if code.is_none() {
+        tracing::warn!("{} is damaged and is made again", path.display());
+    }
+    code
+}
+
 /// The code in a file of the cache; `None` if it is not whole.
-fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Code>> {
+fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Stored>> {
     let file = trusted::open(path, MAX_BYTES)?;
     let mut hasher = blake3::Hasher::new();
     io::copy(&mut BufReader::with_capacity(1 << 20, &file), &mut hasher)?;
@@ -140,7 +156,7 @@ fn trusted_code(path: &Path, hash: String) -> io::Result<Option<Code>> {
     let _ = file.set_modified(SystemTime::now());
     // SAFETY: nobody but this user can have written the file or can write to it, `keep` puts nothing else under such a
     // name, files are replaced and never changed, and the hash shows that this one is whole.
-    Ok(Some(unsafe { Code::from_file(file, hash) }))
+    Ok(Some(unsafe { Stored::from_file(file, hash) }))
 }
 
 fn code_path(folder: &Path, hash: &str) -> PathBuf {
@@ -157,21 +173,27 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<Entry<T>> {
     serde_json::from_slice(json).ok()
 }
 
-/// Writes an entry, and returns its code as the new file, unless it was in a
-/// file before.
-fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &Code) -> io::Result<Option<Code>> {
-    let hash = code.hash();
-    let mut kept = None;
-    if let Some(bytes) = code.bytes() {
-        prune(folder, MAX_BYTES.saturating_sub(bytes.len() as u64))?;
-        let path = code_path(folder, &hash);
-        write(folder, &path, &[bytes])?;
-        kept = trusted_code(&path, hash.clone())?;
+/// Writes an entry; code that was in memory is in files then.
+fn write_entry<T: Serialize>(folder: &Path, key: &Key, about: &T, code: &mut Code) -> io::Result<()> {
+    for stored in [&mut code.component].into_iter().chain(&mut code.modules) {
+        if let Some(kept) = write_code(folder, stored)? {
+            *stored = kept;
+        }
     }
-    let json = serde_json::to_vec(&Entry { key: key.0.clone(), code: hash, about })?;
+    let (modules, code) = (code.modules.iter().map(Stored::hash).collect(), code.component.hash());
+    let json = serde_json::to_vec(&Entry { key: key.0.clone(), code, modules, about })?;
     let sum = blake3::hash(&json).to_hex();
-    write(folder, &folder.join(format!("{}.json", key.0)), &[sum.as_bytes(), b"\n", &json])?;
-    Ok(kept)
+    write(folder, &folder.join(format!("{}.json", key.0)), &[sum.as_bytes(), b"\n", &json])
+}
+
+/// Writes code, and returns it as the new file, unless it was in a file before.
+fn write_code(folder: &Path, code: &Stored) -> io::Result<Option<Stored>> {
+    let Some(bytes) = code.bytes() else { return Ok(None) };
+    prune(folder, MAX_BYTES.saturating_sub(bytes.len() as u64))?;
+    let hash = code.hash();
+    let path = code_path(folder, &hash);
+    write(folder, &path, &[bytes])?;
+    trusted_code(&path, hash)
 }
 
 #[cfg(test)]
@@ -186,7 +208,7 @@ mod tests {
     }
 
     fn code() -> Code {
-        Code::from_bytes(Engine::default().precompile_component(b"\0asm\x0d\0\x01\0").unwrap())
+        Code::alone(Engine::default().precompile_component(b"\0asm\x0d\0\x01\0").unwrap())
     }
 
     #[test]
@@ -195,7 +217,7 @@ mod tests {
         let cache = Cache::open(&folder.path().join("components"));
         assert!(cache.find::<String>(&key(b"a")).is_none());
         let kept = cache.keep(&key(b"a"), &"about a", code());
-        assert!(kept.bytes().is_none(), "it is a file");
+        assert!(kept.component.bytes().is_none(), "it is a file");
         kept.load(&Engine::default()).unwrap();
         let (about, found) = cache.find::<String>(&key(b"a")).unwrap();
         assert_eq!(about, "about a");

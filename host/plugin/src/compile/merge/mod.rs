@@ -37,6 +37,12 @@ pub(super) fn items(component: &[u8]) -> Result<Option<Types>, wasmparser::Error
     valid::items(component)
 }
 
+/// Validates a component or a module but for the bodies of its functions. One with features that the languages' tools do
+/// not use is refused.
+pub(super) fn validate_items(wasm: &[u8]) -> Result<(), wasmparser::Error> {
+    valid::validate_items(wasm)
+}
+
 fn merge(component: &[u8]) -> Result<Vec<u8>, NotMerged> {
     valid::validate_built(component)?;
     let merged = rewrite::rewrite(component, &Graph::parse(component)?)?;

@@ -319,7 +319,7 @@ fn linked(a: &str, b: &str) -> String {
 /// Why the compiler refuses a component, if it does.
 fn refusal(component: &[u8]) -> Option<String> {
     let order = Order { component, form: Form::Plain, fuel: false, functions: None };
-    compile_here(order).err().map(|error| error.to_string())
+    compile_here(order, None).err().map(|error| error.to_string())
 }
 
 #[test]

@@ -31,6 +31,17 @@ pub(super) fn items(component: &[u8]) -> Result<Option<Types>, wasmparser::Error
     validate(component, MERGED_FEATURES)
 }
 
+/// Validates a component or a module but for the bodies of its functions.
+pub(super) fn validate_items(wasm: &[u8]) -> Result<(), wasmparser::Error> {
+    let mut validator = Validator::new_with_features(MERGED_FEATURES);
+    let mut parser = Parser::new(0);
+    parser.set_features(MERGED_FEATURES);
+    for payload in parser.parse_all(wasm) {
+        validator.payload(&payload?)?;
+    }
+    Ok(())
+}
+
 fn validate(component: &[u8], features: WasmFeatures) -> Result<Option<Types>, wasmparser::Error> {
     let mut validator = Validator::new_with_features(features);
     let mut parser = Parser::new(0);

@@ -1,7 +1,8 @@
 //! The memory of a new instance.
 
 use super::not_reset::NotReset;
-use wasmparser::{ConstExpr, Data, DataKind, MemoryType, Operator};
+use crate::compile::globals::only_operator;
+use wasmparser::{Data, DataKind, MemoryType, Operator};
 
 const PAGE: u64 = 64 << 10;
 /// The smallest memory of an interpreter. A new instance with less costs less than setting one back.
@@ -28,6 +29,12 @@ impl Image {
         Ok(Self(vec![0; bytes as usize]))
     }
 
+    /// Its size in pages.
+    pub(super) fn pages(&self) -> i32 {
+        // At most `MOST` bytes.
+        (self.0.len() as u64 / PAGE) as i32
+    }
+
     /// Writes a segment.
     pub(super) fn add(&mut self, segment: &Data<'_>) -> Result<(), NotReset> {
         let DataKind::Active { memory_index: 0, offset_expr } = &segment.kind else { return Ok(()) };
@@ -39,11 +46,4 @@ impl Image {
         place.ok_or(NotReset::Form("a data segment is outside of the memory"))?.copy_from_slice(segment.data);
         Ok(())
     }
-}
-
-/// The operator of an expression that has one.
-pub(super) fn only_operator<'a>(expression: &ConstExpr<'a>) -> Result<Option<Operator<'a>>, wasmparser::Error> {
-    let mut operators = expression.get_operators_reader();
-    let first = operators.read()?;
-    Ok(matches!(operators.read()?, Operator::End).then_some(first))
 }

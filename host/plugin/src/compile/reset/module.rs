@@ -1,7 +1,7 @@
 //! The module that sets an instance back.
 
 use super::functions::STRETCHES;
-use super::parts::{Number, Parts};
+use super::parts::Parts;
 use wasm_encoder::{
     BlockType, CodeSection, DataCountSection, DataSection, EntityType, ExportKind, ExportSection, Function,
     FunctionSection, GlobalType, ImportSection, InstructionSink, MemArg, MemoryType, Module, TypeSection, ValType,
@@ -17,9 +17,9 @@ pub(super) const IMPORTED_MEMORY: &str = "memory";
 pub(super) const NEW_HANDLE: &str = "new";
 pub(super) const DROP_HANDLE: &str = "drop";
 
-/// The name under which it imports a global, and under which the global's module exports it.
+/// The name under which it imports a global.
 pub(super) fn global_name(global: usize) -> String {
-    format!("gavel-reset-global-{global}")
+    format!("global-{global}")
 }
 
 /// The types of functions, by index.
@@ -45,7 +45,7 @@ pub(super) fn reset_module(parts: &Parts) -> Vec<u8> {
     imports.import("", NEW_HANDLE, EntityType::Function(ONE_TO_ONE));
     imports.import("", DROP_HANDLE, EntityType::Function(DROP_TYPE));
     for (at, global) in parts.globals.iter().enumerate() {
-        let ty = GlobalType { val_type: val_type(global.value), mutable: true, shared: false };
+        let ty = GlobalType { val_type: global.value.val_type(), mutable: true, shared: false };
         imports.import("", &global_name(at), ty);
     }
     let mut functions = FunctionSection::new();
@@ -67,15 +67,6 @@ pub(super) fn reset_module(parts: &Parts) -> Vec<u8> {
     module.section(&types).section(&imports).section(&functions).section(&exports);
     module.section(&DataCountSection { count: 1 }).section(&code).section(&data);
     module.finish()
-}
-
-fn val_type(value: Number) -> ValType {
-    match value {
-        Number::I32(_) => ValType::I32,
-        Number::I64(_) => ValType::I64,
-        Number::F32(_) => ValType::F32,
-        Number::F64(_) => ValType::F64,
-    }
 }
 
 /// Writes an empty list to the start of the memory, with its data there. This page is set back as any that was written.
@@ -102,16 +93,12 @@ fn set_rest_back(parts: &Parts) -> Function {
     let mut function = Function::new([(1, ValType::I32)]);
     let mut code = function.instructions();
     for (at, global) in (0..).zip(&parts.globals) {
-        match global.value {
-            Number::I32(value) => code.i32_const(value),
-            Number::I64(value) => code.i64_const(value),
-            Number::F32(bits) => code.f32_const(f32::from_bits(bits).into()),
-            Number::F64(bits) => code.f64_const(f64::from_bits(bits).into()),
-        };
+        global.value.push(&mut code);
         code.global_set(at);
     }
     order_free_handles(&mut code);
-    code.memory_size(0).end();
+    let pages = parts.image.pages();
+    code.memory_size(0).i32_const(pages).i32_eq().i32_const(pages).i32_mul().end();
     function
 }
 

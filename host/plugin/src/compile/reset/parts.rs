@@ -1,13 +1,14 @@
 //! The parts of a component's instances that change, with what they are in its
 //! snapshot.
 
-use super::image::{self, Image};
+use super::image::Image;
 use super::not_reset::NotReset;
+use crate::compile::globals::Number;
 use crate::compile::merge::items;
 use std::collections::BTreeMap;
 use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType,
-    ComponentTypeRef, ConstExpr, Encoding, Instance, Operator, Parser, Payload, TypeRef,
+    ComponentTypeRef, Encoding, Instance, Operator, Parser, Payload, TypeRef,
 };
 
 /// What a reset sets back, and where.
@@ -27,15 +28,6 @@ pub(super) struct Global {
     pub(super) module: usize,
     pub(super) index: u32,
     pub(super) value: Number,
-}
-
-/// The value of a global; floating-point numbers by their bits.
-#[derive(Clone, Copy)]
-pub(super) enum Number {
-    I32(i32),
-    I64(i64),
-    F32(u32),
-    F64(u64),
 }
 
 /// How many items of each kind a component has.
@@ -93,10 +85,9 @@ impl Parts {
         Ok(Self { image, memory, globals: reader.globals, instances: reader.instances, counts })
     }
 
-    /// The globals of a module: their numbers among all, and their indices in the module.
-    pub(super) fn globals_of(&self, module: usize) -> impl Iterator<Item = (usize, u32)> {
-        let all = self.globals.iter().enumerate();
-        all.filter(move |(_, global)| global.module == module).map(|(number, global)| (number, global.index))
+    /// The indices of a module's globals.
+    pub(super) fn globals_of(&self, module: usize) -> impl Iterator<Item = u32> {
+        self.globals.iter().filter(move |global| global.module == module).map(|global| global.index)
     }
 }
 
@@ -205,7 +196,9 @@ impl Reader {
                 for (at, global) in (self.imported_globals..).zip(globals) {
                     let global = global?;
                     if global.ty.mutable {
-                        self.globals.push(Global { module, index: at, value: number(&global.init_expr)? });
+                        let value = Number::of(&global.init_expr)?
+                            .ok_or(NotReset::Form("a global that changes does not start as a number"))?;
+                        self.globals.push(Global { module, index: at, value });
                     }
                 }
             }
@@ -242,15 +235,5 @@ fn memory_of(option: &CanonicalOption) -> Option<u32> {
     match option {
         CanonicalOption::Memory(memory) => Some(*memory),
         _ => None,
-    }
-}
-
-fn number(value: &ConstExpr<'_>) -> Result<Number, NotReset> {
-    match image::only_operator(value)? {
-        Some(Operator::I32Const { value }) => Ok(Number::I32(value)),
-        Some(Operator::I64Const { value }) => Ok(Number::I64(value)),
-        Some(Operator::F32Const { value }) => Ok(Number::F32(value.bits())),
-        Some(Operator::F64Const { value }) => Ok(Number::F64(value.bits())),
-        _ => Err(NotReset::Form("a global that changes does not start as a number")),
     }
 }

@@ -4,6 +4,7 @@ use super::functions::{MEMORY, MEMORY_START, REST, STRETCHES};
 use super::module::{self, global_name, reset_module};
 use super::not_reset::NotReset;
 use super::parts::Parts;
+use crate::compile::globals::exported_name;
 
 use wasm_encoder::reencode::{Reencode, RoundtripReencoder};
 use wasm_encoder::{
@@ -23,7 +24,7 @@ pub(super) fn rewrite(component: &[u8], parts: &Parts) -> Result<Vec<u8>, NotRes
             Payload::End(_) => depth -= 1,
             Payload::ModuleSection { unchecked_range, .. } if depth == 1 => {
                 let wasm = part(component, unchecked_range.start as usize..unchecked_range.end as usize)?;
-                let exported: Vec<(usize, u32)> = parts.globals_of(modules).collect();
+                let exported: Vec<u32> = parts.globals_of(modules).collect();
                 let id = ComponentSectionId::CoreModule.into();
                 match &exported[..] {
                     [] => out.section(&RawSection { id, data: wasm }),
@@ -47,8 +48,8 @@ fn part(bytes: &[u8], range: std::ops::Range<usize>) -> Result<&[u8], NotReset> 
     bytes.get(range).ok_or(NotReset::Form("a section is cut"))
 }
 
-/// The module with more exports: globals, by number and index.
-fn with_exports(wasm: &[u8], globals: &[(usize, u32)]) -> Result<Vec<u8>, NotReset> {
+/// The module with more exports: globals, by their indices.
+fn with_exports(wasm: &[u8], globals: &[u32]) -> Result<Vec<u8>, NotReset> {
     let mut exports = ExportSection::new();
     for payload in Parser::new(0).parse_all(wasm) {
         if let Payload::ExportSection(section) = payload? {
@@ -56,8 +57,8 @@ fn with_exports(wasm: &[u8], globals: &[(usize, u32)]) -> Result<Vec<u8>, NotRes
             copied.map_err(|_| NotReset::Form("its exports cannot be written again"))?;
         }
     }
-    for (number, index) in globals {
-        exports.export(&global_name(*number), ExportKind::Global, *index);
+    for index in globals {
+        exports.export(&exported_name(*index), ExportKind::Global, *index);
     }
     let mut out = Module::new();
     let mut exports = Some(exports);
@@ -88,8 +89,8 @@ fn add(out: &mut Component, parts: &Parts) {
     let counts = &parts.counts;
     out.section(&RawSection { id: ComponentSectionId::CoreModule.into(), data: &reset_module(parts) });
     let mut aliases = ComponentAliasSection::new();
-    for (number, global) in parts.globals.iter().enumerate() {
-        let (instance, name) = (parts.instances[&global.module], global_name(number));
+    for global in &parts.globals {
+        let (instance, name) = (parts.instances[&global.module], exported_name(global.index));
         aliases.alias(Alias::CoreInstanceExport { instance, kind: ExportKind::Global, name: &name });
     }
     out.section(&aliases);

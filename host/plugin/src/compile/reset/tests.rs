@@ -1,5 +1,5 @@
 use super::*;
-use crate::compile::{Compiler, Form, LoadLimits, NotCompiled, Order};
+use crate::compile::{Cache, Compiler, Form, LoadLimits, NotCompiled, Order};
 
 /// A component of this memory and these parts of its module, whose function `f` uses the memory.
 fn component(memory: &str, module: &str, parts: &str) -> String {
@@ -86,7 +86,8 @@ fn a_component_with_a_function_of_the_hosts_name_is_refused() {
         .replace(r#"(func (export "f") (canon"#, r#"(func (export "gavel-reset-rest") (canon"#);
     let wasm = wat::parse_str(wat).unwrap();
     for form in [Form::Plain, Form::Snapshot] {
-        let compiled = compiler.compile(Order { component: &wasm, form, fuel: false, functions: None });
+        let order = Order { component: &wasm, form, fuel: false, functions: None };
+        let compiled = compiler.compile(order, &Cache::default());
         let Err(NotCompiled::Invalid(what)) = compiled else { panic!("it is compiled") };
         assert_eq!(what, "it exports `gavel-reset-rest`, a name that the host keeps for itself");
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compile::{Compiler, Form, LoadLimits, Order, engine_config};
+use crate::compile::{Cache, Compiler, Form, LoadLimits, Order, engine_config};
 use wasmtime::Engine;
 use wasmtime::component::{Linker, Resource, ResourceType};
 
@@ -85,7 +85,7 @@ fn component() -> (Engine, Component) {
     let compiler = Compiler { program: None, limits: LoadLimits::default() };
     let wasm = wat::parse_str(GUEST).unwrap();
     let order = Order { component: &wasm, form: Form::Snapshot, fuel: true, functions: None };
-    let component = compiler.compile(order).unwrap().load(&engine).unwrap();
+    let component = compiler.compile(order, &Cache::default()).unwrap().load(&engine).unwrap();
     (engine, component)
 }
 
