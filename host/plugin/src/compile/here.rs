@@ -4,7 +4,8 @@ use super::cache::{Cache, Key};
 use super::functions::Functions;
 use super::order::{Form, NotCompiled, Order, chain};
 use super::output::{ModuleOutput, Output};
-use super::split::{self, LEAST, Split};
+use super::reserved::false_name;
+use super::split::{LEAST, Split, split};
 use crate::compile::engine_config::engine_config;
 use crate::compile::merge::merged;
 use crate::compile::{reset, snapshot};
@@ -17,18 +18,15 @@ use wasmtime::Engine;
 pub(super) fn compile_here(order: Order<'_>, cache: Option<&Path>) -> Result<Output, NotCompiled> {
     let invalid = |error: wasmtime::Error| NotCompiled::Invalid(chain(&error));
     let merged = merged(order.component);
-    if let Some(name) = reset::false_export(&merged) {
-        return Err(NotCompiled::Invalid(format!("it exports `{name}`, a name that the host keeps for itself")));
-    }
-    if let Some(name) = split::false_import(&merged) {
-        return Err(NotCompiled::Invalid(format!("it imports `{name}`, a name that the host keeps for itself")));
+    if let Some(what) = false_name(&merged) {
+        return Err(NotCompiled::Invalid(what));
     }
     let component = match order.form {
         Form::Plain => Cow::Borrowed(&*merged),
         Form::Instrumented => Cow::Owned(snapshot::instrument(&merged).map_err(NotCompiled::Invalid)?),
         Form::Snapshot => reset::with_reset(&merged),
     };
-    let (component, code, rest) = match split::split(&component) {
+    let (component, code, rest) = match split(&component) {
         Some(Split { component, code, rest }) => (Cow::Owned(component), code, rest),
         None => (component, Vec::new(), usize::MAX),
     };

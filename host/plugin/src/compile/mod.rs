@@ -14,6 +14,7 @@ mod limits;
 mod merge;
 mod order;
 mod output;
+mod reserved;
 mod reset;
 mod snapshot;
 mod split;

@@ -3,6 +3,7 @@
 use super::graph::{KINDS, Kind};
 use super::member::{Definer, Member};
 use super::not_merged::NotMerged;
+use crate::compile::globals::only_operator;
 use std::collections::{BTreeSet, HashMap};
 use wasm_encoder::reencode::{Error, Reencode, utils};
 use wasm_encoder::{ConstExpr, Instruction};
@@ -155,18 +156,11 @@ impl Reencode for Mapping<'_> {
     /// Writes a constant in place of the global that has it: wasmtime fills tables
     /// lazily, and maps memories, only where offsets are numbers.
     fn const_expr(&mut self, expr: wasmparser::ConstExpr<'_>) -> Result<ConstExpr, Error<NotMerged>> {
-        if let Some(Operator::GlobalGet { global_index }) = only_operator(&expr)
+        if let Ok(Some(Operator::GlobalGet { global_index })) = only_operator(&expr)
             && let Some(value) = self.constants.get(&self.item(Kind::Global, global_index)?)
         {
             return Ok(value.clone());
         }
         utils::const_expr(self, expr)
     }
-}
-
-/// The operator of an expression with one only.
-pub(super) fn only_operator<'a>(expr: &wasmparser::ConstExpr<'a>) -> Option<Operator<'a>> {
-    let mut operators = expr.get_operators_reader();
-    let first = operators.read().ok()?;
-    matches!(operators.read().ok()?, Operator::End).then_some(first)
 }

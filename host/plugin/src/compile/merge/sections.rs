@@ -1,9 +1,10 @@
 //! The sections of the merged module.
 
 use super::graph::Kind;
-use super::indices::{Mapping, only_operator};
+use super::indices::Mapping;
 use super::member::Member;
 use super::not_merged::NotMerged;
+use crate::compile::globals::only_operator;
 use std::collections::{BTreeMap, BTreeSet};
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
@@ -76,7 +77,7 @@ impl Sections {
     fn add_global(&mut self, global: wasmparser::Global<'_>, map: &mut Mapping<'_>) -> Result<(), NotMerged> {
         let ty = map.global_type(global.ty)?;
         let is_number =
-            matches!(only_operator(&global.init_expr), Some(Operator::I32Const { .. } | Operator::I64Const { .. }));
+            matches!(only_operator(&global.init_expr), Ok(Some(Operator::I32Const { .. } | Operator::I64Const { .. })));
         let value = map.const_expr(global.init_expr)?;
         if is_number && !ty.mutable {
             map.constants.insert(self.globals.len(), value.clone());

@@ -1,4 +1,5 @@
 use super::*;
+use crate::compile::globals::only_operator;
 use crate::compile::here::compile_here;
 use crate::compile::order::{Form, Order};
 use wasmtime::component::{Component, Linker};
@@ -197,14 +198,14 @@ fn places_in_tables_and_memories_become_numbers() {
             wasmparser::Payload::ElementSection(elements) => {
                 for element in elements {
                     if let wasmparser::ElementKind::Active { offset_expr, .. } = element.unwrap().kind {
-                        offsets.push(indices::only_operator(&offset_expr).unwrap());
+                        offsets.push(only_operator(&offset_expr).unwrap().unwrap());
                     }
                 }
             }
             wasmparser::Payload::DataSection(segments) => {
                 for segment in segments {
                     if let wasmparser::DataKind::Active { offset_expr, .. } = segment.unwrap().kind {
-                        offsets.push(indices::only_operator(&offset_expr).unwrap());
+                        offsets.push(only_operator(&offset_expr).unwrap().unwrap());
                     }
                 }
             }

@@ -17,7 +17,6 @@ pub(crate) use functions::{MEMORY, MEMORY_START, REST, STRETCHES};
 use not_reset::NotReset;
 use parts::Parts;
 use std::borrow::Cow;
-use wasmparser::{Parser, Payload};
 
 /// A snapshot with the functions that set an instance back, if its form allows them.
 pub(super) fn with_reset(snapshot: &[u8]) -> Cow<'_, [u8]> {
@@ -35,26 +34,6 @@ fn rewrite(snapshot: &[u8]) -> Result<Vec<u8>, NotReset> {
     // With more modules, it can exceed a limit.
     items(&rewritten)?;
     Ok(rewritten)
-}
-
-/// The export of a component that has the name of one of these functions, and would be called in its place. A component
-/// that is invalid is left to the compiler.
-pub(super) fn false_export(component: &[u8]) -> Option<&str> {
-    let mut depth = 0;
-    for payload in Parser::new(0).parse_all(component) {
-        match payload.ok()? {
-            Payload::Version { .. } => depth += 1,
-            Payload::End(_) => depth -= 1,
-            Payload::ComponentExportSection(exports) if depth == 1 => {
-                let mut names = exports.into_iter().flatten().map(|export| export.name.name);
-                if let Some(name) = names.find(|name| [MEMORY_START, MEMORY, REST].contains(name)) {
-                    return Some(name);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::compile::{Cache, Compiler, Form, LoadLimits, NotCompiled, Order};
+use wasmparser::{Parser, Payload};
 
 /// A component of this memory and these parts of its module, whose function `f` uses the memory.
 fn component(memory: &str, module: &str, parts: &str) -> String {

@@ -16,7 +16,6 @@ pub(crate) use names::{code_name, is_code_name};
 use not_split::NotSplit;
 use outline::Outline;
 pub(super) use rewrite::Split;
-use wasmparser::{Parser, Payload};
 
 /// The least code of a module that is split off, which is that of an interpreter. A new instance of a small reward in Rust
 /// takes a quarter more time with its data in other modules.
@@ -40,25 +39,6 @@ fn split_off(component: &[u8], least: usize) -> Result<Split, NotSplit> {
     // With more modules, and more exports of them, it can exceed a limit.
     [&split.component].into_iter().chain(&split.code).try_for_each(|wasm| validate_items(wasm))?;
     Ok(split)
-}
-
-/// The import of a component under a name that its code would have. A component that is invalid is left to the compiler.
-pub(super) fn false_import(component: &[u8]) -> Option<&str> {
-    let mut depth = 0;
-    for payload in Parser::new(0).parse_all(component) {
-        match payload.ok()? {
-            Payload::Version { .. } => depth += 1,
-            Payload::End(_) => depth -= 1,
-            Payload::ComponentImportSection(imports) if depth == 1 => {
-                let mut names = imports.into_iter().flatten().map(|import| import.name.name);
-                if let Some(name) = names.find(|name| is_code_name(name)) {
-                    return Some(name);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -27,14 +27,10 @@ const ORDER: [SectionId; 10] = [
 
 /// The names under which `wasmtime_wizer` exports what a snapshot reads. The code has them in any case, so that it is the
 /// same before and after the snapshot. With other names, it is compiled for both.
-const WIZER: &str = "__wizer_";
+const WIZER_MEMORY: &str = "__wizer_memory_0";
 
 fn wizer_global(index: u32) -> String {
-    format!("{WIZER}global_{index}")
-}
-
-fn wizer_memory() -> String {
-    format!("{WIZER}memory_0")
+    format!("__wizer_global_{index}")
 }
 
 /// What is read of the module.
@@ -154,7 +150,7 @@ impl<'a> Reader<'a> {
     /// The exports that the code has in any case, after those that it was built with.
     fn added_exports(&self) -> Vec<(String, ExportKind, u32)> {
         let global = |index| [exported_name(index), wizer_global(index)].map(|name| (name, ExportKind::Global, index));
-        self.mutable().flat_map(global).chain([(wizer_memory(), ExportKind::Memory, 0)]).collect()
+        self.mutable().flat_map(global).chain([(WIZER_MEMORY.to_owned(), ExportKind::Memory, 0)]).collect()
     }
 
     /// The exports that it was built with.
