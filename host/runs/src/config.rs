@@ -74,7 +74,7 @@ pub fn is_within(key: &str, table: &str) -> bool {
     key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The keys whose values differ.
+/// The keys whose values differ. A table that only one side has differs in each of its keys.
 fn differences(old: &Value, new: &Value, key: &str, changed: &mut Vec<String>) {
     match (old, new) {
         (Value::Table(old), Value::Table(new)) => {
@@ -85,6 +85,9 @@ fn differences(old: &Value, new: &Value, key: &str, changed: &mut Vec<String>) {
                 let path = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
                 match (old.get(name), new.get(name)) {
                     (Some(old), Some(new)) => differences(old, new, &path, changed),
+                    (Some(Value::Table(only)), None) | (None, Some(Value::Table(only))) if !only.is_empty() => {
+                        differences(&Value::Table(only.clone()), &Value::Table(Table::new()), &path, changed);
+                    }
                     _ => changed.push(path),
                 }
             }
@@ -103,9 +106,13 @@ mod tests {
         let parse = |text: &str| Value::Table(text.parse().unwrap());
         let mut changed = Vec::new();
         let old = parse("seed = 1\n[train]\nsteps = 3\nloss = {clip_low = 0.2}");
-        let new = parse("seed = 1\n[train]\nsteps = 4\nloss = {clip_low = 0.1}\n[log]\nname = 'x'");
+        let new = parse("seed = 1\n[train]\nsteps = 4\nloss = {clip_low = 0.1}\n[log]\nname = 'x'\n[empty]");
         differences(&old, &new, "", &mut changed);
-        assert_eq!(changed, ["log", "train.loss.clip_low", "train.steps"]);
+        let keys = ["empty", "log.name", "train.loss.clip_low", "train.steps"];
+        assert_eq!(changed, keys);
+        changed.clear();
+        differences(&new, &old, "", &mut changed);
+        assert_eq!(changed, keys);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub enum RunError {
     },
     /// The run has another configuration.
     #[error(
-        "the run {} was started with another configuration, in {}\nhint: resume with the same values, or start a new run; --set may change the learning rate, checkpoints and how often a run validates",
+        "the run {} was started with another configuration, in {}\nhint: resume with the same values, or start a new run; --set may change the learning rate, checkpoints and validation",
         run.display(),
         keys.join(", ")
     )]
