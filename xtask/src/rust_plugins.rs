@@ -13,6 +13,11 @@ use std::path::Path;
 /// The variable that holds [`flags`]. It replaces other settings of flags, of the user or the machine.
 pub const FLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
 
+/// The plugin that takes as long as all others together: it has a lane of its own.
+const SLOWEST: &str = "json-schema";
+/// The target folder of its lane, from the other lane's.
+const BESIDE: &str = "beside";
+
 /// Builds all of them to `<folder>/<name>.wasm` and returns their names.
 pub fn build(root: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     let names = names(&root.join("plugins"))?;
@@ -24,15 +29,30 @@ pub fn build(root: &Path, folder: &Path) -> Result<BTreeSet<String>> {
 pub fn build_named(root: &Path, names: &[&str], folder: &Path) -> Result<()> {
     // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
     let target = root.join("target/wasm");
-    for name in names {
-        ui::step(&format!("plugin {name}"), || {
-            compile(root, name, &target, &[])?;
-            place(&BTreeSet::from([(*name).to_owned()]), &target.join(GUEST_TARGET).join("release"), folder)?;
-            let component = folder.join(format!("{name}.wasm"));
-            Ok(((), component.strip_prefix(root).unwrap_or(&component).display().to_string()))
-        })?;
-    }
-    Ok(())
+    in_lanes(names, |lane, names| {
+        let target = if lane == 0 { target.clone() } else { target.join(BESIDE) };
+        for name in names {
+            ui::step(&format!("plugin {name}"), || {
+                compile(root, name, &target, &[])?;
+                place(&BTreeSet::from([(*name).to_owned()]), &target.join(GUEST_TARGET).join("release"), folder)?;
+                let component = folder.join(format!("{name}.wasm"));
+                Ok(((), component.strip_prefix(root).unwrap_or(&component).display().to_string()))
+            })?;
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+/// Calls `build` with the plugins that are built one after the other, in each of the lanes at the same time. A lane needs
+/// a target folder of its own, in which cargo makes one build at a time.
+pub fn in_lanes<T: Send>(names: &[&str], build: impl Fn(usize, &[&str]) -> Result<T> + Sync) -> Result<[T; 2]> {
+    let (slowest, others): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(|name| *name == SLOWEST);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| build(1, &slowest));
+        let others = build(0, &others);
+        Ok([others?, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?])
+    })
 }
 
 /// Compiles the plugin `name` of the repository at `root` into the folder `target`. Cargo unites the features of all
