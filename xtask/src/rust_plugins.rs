@@ -13,9 +13,9 @@ use std::path::Path;
 /// The variable that holds [`flags`]. It replaces other settings of flags, of the user or the machine.
 pub const FLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
 
-/// The plugin that takes as long as all others together: it has a lane of its own.
+/// The plugin that takes as long as all others together, and is built beside them.
 const SLOWEST: &str = "json-schema";
-/// The target folder of its lane, from the other lane's.
+/// Its target folder, in the target folder of the others. `.ci/dependencies` knows it too.
 const BESIDE: &str = "beside";
 
 /// Builds all of them to `<folder>/<name>.wasm` and returns their names.
@@ -25,34 +25,30 @@ pub fn build(root: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Builds the plugins with these names.
+/// Builds the plugins with these names. The slowest one has a target folder of its own, as cargo makes one build at a time
+/// in a folder.
 pub fn build_named(root: &Path, names: &[&str], folder: &Path) -> Result<()> {
     // The target folder as in the workspace's own configuration, whatever CARGO_TARGET_DIR says.
     let target = root.join("target/wasm");
-    in_lanes(names, |lane, names| {
-        let target = if lane == 0 { target.clone() } else { target.join(BESIDE) };
-        for name in names {
-            ui::step(&format!("plugin {name}"), || {
-                compile(root, name, &target, &[])?;
-                place(&BTreeSet::from([(*name).to_owned()]), &target.join(GUEST_TARGET).join("release"), folder)?;
-                let component = folder.join(format!("{name}.wasm"));
-                Ok(((), component.strip_prefix(root).unwrap_or(&component).display().to_string()))
-            })?;
-        }
-        Ok(())
-    })
-    .map(drop)
-}
-
-/// Calls `build` with the plugins that are built one after the other, in each of the lanes at the same time. A lane needs
-/// a target folder of its own, in which cargo makes one build at a time.
-pub fn in_lanes<T: Send>(names: &[&str], build: impl Fn(usize, &[&str]) -> Result<T> + Sync) -> Result<[T; 2]> {
     let (slowest, others): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(|name| *name == SLOWEST);
     std::thread::scope(|scope| {
-        let beside = scope.spawn(|| build(1, &slowest));
-        let others = build(0, &others);
-        Ok([others?, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?])
+        let beside = scope.spawn(|| build_in(&target.join(BESIDE), root, &slowest, folder));
+        build_in(&target, root, &others, folder)?;
+        beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Builds plugins in the target folder `target`, one after another.
+fn build_in(target: &Path, root: &Path, names: &[&str], folder: &Path) -> Result<()> {
+    for name in names {
+        ui::step(&format!("plugin {name}"), || {
+            compile(root, name, target, &[])?;
+            place(&BTreeSet::from([(*name).to_owned()]), &target.join(GUEST_TARGET).join("release"), folder)?;
+            let component = folder.join(format!("{name}.wasm"));
+            Ok(((), component.strip_prefix(root).unwrap_or(&component).display().to_string()))
+        })?;
+    }
+    Ok(())
 }
 
 /// Compiles the plugin `name` of the repository at `root` into the folder `target`. Cargo unites the features of all
@@ -77,4 +73,15 @@ pub fn compile(root: &Path, name: &str, target: &Path, more: &[&str]) -> Result<
 /// The compiler's flags for the repository at `root`.
 pub fn flags(root: &Path) -> OsString {
     gavel_project::path_flags([(root.to_owned(), "/gavel")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_plugin_is_there() {
+        let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
+        assert!(names(&plugins).unwrap().contains(SLOWEST));
+    }
 }

@@ -317,18 +317,24 @@ fn guests_take_what_was_kept_for_their_folder() {
     let first = machine.checkout("first");
     first.dependencies("take", &[]);
     let build = || {
-        let built = ["plugins", "tests/guests", "tests/hostile"].map(|guests| first.build_in(guests, "target/wasm"));
-        built.concat()
+        let built = [
+            ("plugins", "target/wasm"),
+            ("plugins", "target/wasm/beside"),
+            ("tests/guests", "target/wasm"),
+            ("tests/hostile", "target/wasm"),
+        ];
+        built.map(|(guests, target)| first.build_in(guests, target))
     };
-    let compiled =
-        ["Compiling leaf", "Compiling own-a", "Fresh leaf", "Compiling own-b", "Fresh leaf", "Compiling own-c"];
-    assert_eq!(build(), compiled);
+    let plugin = ["Compiling leaf", "Compiling own-a"];
+    let guests = [["Fresh leaf", "Compiling own-b"], ["Fresh leaf", "Compiling own-c"]];
+    assert_eq!(build(), [plugin, plugin, guests[0], guests[1]]);
     let said = first.dependencies_of("wasm", "keep", &[]);
     assert!(said.starts_with("kept in "), "{said}");
     fs::remove_dir_all(first.folder.join("target")).unwrap();
     let said = first.dependencies_of("wasm", "take", &[]);
     assert!(said.starts_with("taken from "), "{said}");
-    assert_eq!(build(), [&["Fresh leaf"][..], &compiled[1..]].concat());
+    let plugin = ["Fresh leaf", "Compiling own-a"];
+    assert_eq!(build(), [plugin, plugin, guests[0], guests[1]]);
     // Flags of guests name the folder.
     assert_eq!(machine.checkout("second").dependencies_of("wasm", "take", &[]), NOTHING);
 }
