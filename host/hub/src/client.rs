@@ -25,6 +25,9 @@ const ENDPOINT: &str = "https://huggingface.co";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may be silent.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a revision's list of files may take: a server that is never silent for long may send it byte by byte. Files
+/// have no such limit, as their download goes on where it ended.
+const LIST_TIMEOUT: Duration = Duration::from_secs(300);
 /// Attempts after the first, with pauses that double from a second on.
 const RETRIES: usize = 5;
 /// The most redirects of a request.
@@ -46,6 +49,7 @@ pub(crate) struct Client {
     pub(crate) endpoint: Url,
     /// The variable or file with the token.
     pub(crate) token_from: Option<String>,
+    list_timeout: Duration,
 }
 
 /// A revision's commit and files.
@@ -157,7 +161,7 @@ impl Client {
             .tls_backend_preconfigured(tls_client_config()?)
             .build()
             .map_err(|error| HubError::Client(error.to_string()))?;
-        Ok(Self { http, token: header, endpoint, token_from })
+        Ok(Self { http, token: header, endpoint, token_from, list_timeout: LIST_TIMEOUT })
     }
 
     /// The files of a revision.
@@ -166,7 +170,7 @@ impl Client {
         let kinds = format!("{kind}s");
         let mut url = self.url(&["api", &kinds, organisation, name, "revision", revision])?;
         url.set_query(Some("blobs=true"));
-        let body = retrying(|| self.body(&url, LIST_BYTES)).await?;
+        let body = retrying(|| self.body_in_time(&url, LIST_BYTES)).await?;
         let listing: Listing = serde_json::from_slice(&body)
             .map_err(|error| Failure::Broken(format!("{url} does not answer as the hub does: {error}")))?;
         match listing.files.iter().find(|file| !file.is_safe()) {
@@ -195,6 +199,17 @@ impl Client {
         }
         partial.set_len(0)?;
         Err(Failure::Broken("the downloaded file does not have the hub's hash".into()))
+    }
+
+    /// The whole of an answer with at most `most` bytes, if it comes within `list_timeout`.
+    async fn body_in_time(&self, url: &Url, most: usize) -> Result<Vec<u8>, Failure> {
+        match tokio::time::timeout(self.list_timeout, self.body(url, most)).await {
+            Ok(body) => body,
+            Err(_) => Err(Failure::Broken(format!(
+                "{url}: the answer was not whole after {} s",
+                self.list_timeout.as_secs_f64()
+            ))),
+        }
     }
 
     /// The whole of an answer with at most `most` bytes.
@@ -397,12 +412,41 @@ mod tests {
             }
         });
         let http = reqwest::Client::builder().tls_backend_preconfigured(tls_client_config().unwrap());
-        let client = Client { http: http.build().unwrap(), token: None, endpoint, token_from: None };
+        let client =
+            Client { http: http.build().unwrap(), token: None, endpoint, token_from: None, list_timeout: LIST_TIMEOUT };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let body = || runtime.block_on(client.body(&client.endpoint, 1000));
         assert_eq!(body().ok().unwrap(), vec![b'x'; 1000]);
         let Err(Failure::Broken(what)) = body() else { panic!("it was read") };
         assert_eq!(what, format!("{} answers with more than 1000 bytes", client.endpoint));
+        // Ends its connections.
+        drop(runtime);
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_list_that_trickles_in_ends_at_its_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            // On a busy machine, the client may leave before it has asked.
+            let request = BufReader::new(connection.try_clone().unwrap()).lines();
+            request.take_while(|line| line.as_ref().is_ok_and(|line| !line.is_empty())).count();
+            let _ = write!(connection, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
+            // Never silent for long, and never done; until the client leaves.
+            while connection.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let http = reqwest::Client::builder().tls_backend_preconfigured(tls_client_config().unwrap());
+        let list_timeout = Duration::from_millis(200);
+        let client = Client { http: http.build().unwrap(), token: None, endpoint, token_from: None, list_timeout };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let Err(Failure::Broken(what)) = runtime.block_on(client.body_in_time(&client.endpoint, LIST_BYTES)) else {
+            panic!("it ended otherwise")
+        };
+        assert_eq!(what, format!("{}: the answer was not whole after 0.2 s", client.endpoint));
         // Ends its connections.
         drop(runtime);
         server.join().unwrap();
