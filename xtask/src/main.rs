@@ -9,6 +9,7 @@ mod demo;
 mod dist;
 mod failure;
 mod guests;
+mod hashes;
 mod learning;
 mod learning_judges;
 mod libtorch;
@@ -55,6 +56,8 @@ Commands:
                     (by default the commit where this branch left main); .ci/run runs all
   rebuild           build the plugins in Rust again in another folder and another order,
                     and check that they are the same to the last byte
+  hashes            build the plugins in Rust, and check that they have the hashes of plugins/B3SUMS
+  hashes --record   build plugins whose hashes changed again too, and write their hashes there
   structure         check which crate depends on which, that no files import each other in
                     a circle, and that links between pages lead somewhere
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
@@ -85,6 +88,7 @@ enum Task {
     Test,
     TestChanged { base: Option<String> },
     Rebuild,
+    Hashes { record: bool },
     Structure,
     Dist,
     Wheel,
@@ -133,12 +137,14 @@ fn parse(arguments: &[String]) -> Result<Task> {
             Ok(Task::TestChanged { base: Some((*base).to_owned()) })
         }
         ["rebuild"] => Ok(Task::Rebuild),
+        ["hashes"] => Ok(Task::Hashes { record: false }),
+        ["hashes", "--record"] => Ok(Task::Hashes { record: true }),
         ["structure"] => Ok(Task::Structure),
         ["dist"] => Ok(Task::Dist),
         ["wheel"] => Ok(Task::Wheel),
         [
             "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "learning-judges" | "test"
-            | "rebuild" | "structure" | "dist" | "wheel",
+            | "rebuild" | "hashes" | "structure" | "dist" | "wheel",
             rest @ ..,
         ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -161,6 +167,8 @@ fn run(task: Task) -> Result<()> {
         Task::Test => suite::run(&root, None),
         Task::TestChanged { base } => suite::run_changed(&root, base.as_deref()),
         Task::Rebuild => rebuild::check(&root),
+        Task::Hashes { record: false } => hashes::check(&root),
+        Task::Hashes { record: true } => hashes::record(&root),
         Task::Structure => structure::check(&root),
         Task::Dist => dist::run(&root),
         Task::Wheel => wheel::run(&root),

@@ -11,17 +11,24 @@ use std::path::{Path, PathBuf};
 
 /// How many plugins are built again at the same time.
 const BUILDS: usize = 2;
+/// The folder of the first build, from the root.
+const BUILT: &str = "target/plugins";
 
-/// Builds them here, and again in another folder, from nothing, in another order and one unit at a time.
+/// Builds all of them here and again.
 pub fn check(root: &Path) -> Result<()> {
     setup::guest_target()?;
-    let built = root.join("target/plugins");
-    let names = rust_plugins::build(root, &built)?;
+    let names = rust_plugins::build(root, &root.join(BUILT))?;
+    compare(root, &names)
+}
+
+/// Builds plugins that are built here again in another folder, from nothing, in another order and one unit at a time.
+pub fn compare(root: &Path, names: &BTreeSet<String>) -> Result<()> {
+    let built = root.join(BUILT);
     let copy = std::env::temp_dir().join(format!("gavel-rebuild-{}", std::process::id()));
     let differing = ui::step("plugins built again", || {
         cache::remove(&copy)?;
         copy_sources(root, &copy)?;
-        let differing = differing(&copy, &names, &built);
+        let differing = differing(&copy, names, &built);
         cache::remove(&copy)?;
         let found = differing?;
         let said = format!("{} of {} are the same", names.len() - found.len(), names.len());
