@@ -4,7 +4,7 @@
     python tests/parity/chat_templates.py                      # writes tests/parity/chat_templates/rendered/*.json
     python tests/parity/chat_templates.py FOLDER OUTPUT        # the same for the templates of another folder
 
-`host/text/tests/chat_templates.rs` renders the same and compares (with GAVEL_RENDERED=OUTPUT, the others).
+`host/text/tests/text/chat_templates.rs` renders the same and compares (with GAVEL_RENDERED=OUTPUT, the others).
 
 A conversation is passed as it is written, unless a template cannot take that. Content in parts becomes one text for
 templates that join strings, text becomes a part for those that loop over parts, and arguments of calls become JSON text

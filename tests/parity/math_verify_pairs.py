@@ -3,7 +3,7 @@
     pip install math-verify==0.9.0 latex2sympy2_extended==1.11.0 sympy==1.14.0 pyarrow
     python tests/parity/math_verify_pairs.py            # writes tests/parity/math-verify.parquet
 
-`host/scoring/tests/math_verify.rs` scores the same rows with the component `math-verify` and compares.
+`host/scoring/tests/scoring/math_verify.rs` scores the same rows with the component `math-verify` and compares.
 """
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Writes `preference.json`, the fixture of `host/train/tests/preference.rs`: what TRL's own losses of a reward model and
-of DPO give for small models of `tests/parity/models/`.
+"""Writes `preference.json`, the fixture of `host/train/tests/train/preference.rs`: what TRL's own losses of a reward
+model and of DPO give for small models of `tests/parity/models/`.
 
     pip install "trl==1.16.0" "transformers==5.23.0" "torch==2.11.0" accelerate datasets safetensors
     python tests/parity/preference.py

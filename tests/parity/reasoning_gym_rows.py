@@ -5,7 +5,7 @@ The rows are the same each time, except that those of `time_intervals` begin tod
     pip install reasoning-gym==0.1.25 pyarrow
     PYTHONHASHSEED=0 python tests/parity/reasoning_gym_rows.py      # writes tests/parity/reasoning-gym.parquet
 
-`host/scoring/tests/reasoning_gym.rs` scores the same rows with the component `reasoning-gym` and compares.
+`host/scoring/tests/scoring/reasoning_gym.rs` scores the same rows with the component `reasoning-gym` and compares.
 """
 
 import json

@@ -4,7 +4,7 @@
     python tests/parity/tokenizer_cases.py               # writes tests/parity/tokenizer_cases/*
 
 Each folder has a `tokenizer.json` and `cases.json`: texts with their ids and, for each list of ids, the text they give
-with and without special tokens. `host/text/tests/tokenizers.rs` compares. Training gives another result each time, so
+with and without special tokens. `host/text/tests/text/tokenizers.rs` compares. Training gives another result each time, so
 an existing tokenizer is kept: remove its folder to train it again.
 """
 import json

@@ -2,9 +2,9 @@
 
     python tests/parity/tool_calls.py FOLDER         # writes tests/parity/tool_calls/*.json
 
-`tool_calls_reference.py` says what FOLDER has in it. `host/text/tests/tool_call_parity.rs` reads the same replies and
-compares. Each case is a reply with the calls and the text that it means. Where the reference reads it otherwise, the
-case says why.
+`tool_calls_reference.py` says what FOLDER has in it. `host/text/tests/text/tool_call_parity.rs` reads the same replies
+and compares. Each case is a reply with the calls and the text that it means. Where the reference reads it otherwise,
+the case says why.
 """
 import json
 import sys

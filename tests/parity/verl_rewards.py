@@ -4,7 +4,7 @@ honest and adversarial, for each `data_source` that a plugin answers to. The sam
     pip install --no-deps verl==0.9.1 mathruler==0.1.0 sympy==1.14.0 mpmath pylatexenc tqdm pyarrow
     python tests/parity/verl_rewards.py            # writes tests/parity/verl/*.parquet
 
-`host/scoring/tests/verl.rs` scores the same rows with the components and compares.
+`host/scoring/tests/scoring/verl.rs` scores the same rows with the components and compares.
 """
 import contextlib
 import importlib
