@@ -4,6 +4,7 @@
 use super::*;
 use crate::memory::{SharedBy, TrainingFootprint};
 use crate::optimizer::tests::{held, spanned, stored, with_gradient};
+use crate::ranks::Message;
 use crate::testing::{tiny_classifier, tiny_critic, tokens};
 use crate::{
     BradleyTerryConfig, ConversationPair, DpoConfig, OffPolicyConfig, ResponsePair, RolloutIs, RolloutRs, SftRow,
@@ -153,17 +154,18 @@ fn divisions(rows: &[Experience], ranks: usize) -> Vec<Vec<Range<usize>>> {
 }
 
 fn assert_same(what: &str, found: &UpdateStats, expected: &UpdateStats) {
-    assert_same_to(ROUNDING, what, found, expected);
+    assert_eq!(found.tokens, expected.tokens, "{what}");
+    assert_numbers(ROUNDING, what, &numbers(found), &numbers(expected));
 }
 
-fn assert_same_to(rounding: f64, what: &str, found: &UpdateStats, expected: &UpdateStats) {
-    assert_eq!(found.tokens, expected.tokens, "{what}");
-    let numbers = |stats: &UpdateStats| -> Vec<(String, f64)> {
-        stats.statistics.iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    };
-    let (found, expected) = (numbers(found), numbers(expected));
+/// The statistics of an update by name.
+fn numbers(stats: &UpdateStats) -> Vec<(String, f64)> {
+    stats.statistics.iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn assert_numbers(rounding: f64, what: &str, found: &[(String, f64)], expected: &[(String, f64)]) {
     assert_eq!(found.len(), expected.len(), "{what}: {found:?}, {expected:?}");
-    for ((name, found), (expected_name, expected)) in found.iter().zip(&expected) {
+    for ((name, found), (expected_name, expected)) in found.iter().zip(expected) {
         let is_close = (found - expected).abs() <= rounding * expected.abs().max(1.0);
         assert!(name == expected_name && is_close, "{what}: {name} {found}, {expected_name} {expected}");
     }
@@ -171,13 +173,26 @@ fn assert_same_to(rounding: f64, what: &str, found: &UpdateStats, expected: &Upd
 
 /// Asserts that the gradients whose moments this rank has equal the gradients of one process.
 fn assert_gradients(what: &str, model: &Model, found: &Trainer, expected: &Trainer) {
-    let expected = last_gradients(model, expected);
+    assert_gradients_are(what, model, found, &last_gradients(model, expected));
+}
+
+fn assert_gradients_are(what: &str, model: &Model, found: &Trainer, expected: &[(String, Vec<f64>)]) {
     let largest = expected.iter().flat_map(|(_, values)| values).fold(0.0, |most: f64, value| most.max(value.abs()));
-    for ((name, found), (_, expected)) in last_gradients(model, found).iter().zip(&expected) {
+    for ((name, found), (_, expected)) in last_gradients(model, found).iter().zip(expected) {
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() <= ROUNDING * largest, "{what}, {name}: {found} is not {expected}");
         }
     }
+}
+
+/// What rank 0 computes by itself, for every rank: each would compute the same.
+fn of_rank_0<T: Message>(peers: &Peers, compute: impl FnOnce() -> T) -> T {
+    let mut own = Vec::new();
+    if peers.rank() == 0 {
+        compute().write(&mut own);
+    }
+    let all = peers.gather(&own).unwrap();
+    T::read(&mut all[0].as_slice()).unwrap()
 }
 
 fn losses(peers: &Peers) {
@@ -206,14 +221,19 @@ fn losses(peers: &Peers) {
             let update = |trainer: &mut Trainer, rows: &[Experience]| {
                 trainer.update(policy_update(&model, Some(&reference), rows, config, temperature, 0.0)).unwrap()
             };
-            let mut one = Trainer::new(&model, BARE, 24).unwrap();
-            let expected = update(&mut one, &rows);
+            let (tokens, (expected, gradients)) = of_rank_0(peers, || {
+                let mut one = Trainer::new(&model, BARE, 24).unwrap();
+                let stats = update(&mut one, &rows);
+                (stats.tokens, (numbers(&stats), last_gradients(&model, &one)))
+            });
             for division in divisions(&rows, peers.size()) {
                 let what = format!("{name}, {division:?}");
                 let own = &rows[division[peers.rank()].clone()];
                 let mut several = together(peers, &model, BARE, 24, Parameters::Whole);
-                assert_same(&what, &update(&mut several, own), &expected);
-                assert_gradients(&what, &model, &several, &one);
+                let found = update(&mut several, own);
+                assert_eq!(found.tokens, tokens, "{what}");
+                assert_numbers(ROUNDING, &what, &numbers(&found), &expected);
+                assert_gradients_are(&what, &model, &several, &gradients);
             }
         }
     }
@@ -318,6 +338,11 @@ fn values_of_a_critic(peers: &Peers, held: Parameters) {
 fn two_updates(trainer: &mut Trainer, model: &Model, rows: &[Experience]) -> Vec<UpdateStats> {
     let update = |_| trainer.update(policy_update(model, None, rows, &LossConfig::default(), 0.7, 1e-2)).unwrap();
     (0..2).map(update).collect()
+}
+
+/// The weights of a model by name.
+fn weights(model: &Model) -> Vec<(String, Vec<f64>)> {
+    model.parameters().into_iter().map(|(name, parameter)| (name, values(&parameter))).collect()
 }
 
 /// All weights of a model, as bits.
@@ -488,25 +513,35 @@ fn steps_by_layer(peers: &Peers) {
     let rows = grouped(&tiny_f64(1));
     let loss = LossConfig { old_logprobs: Some(OldLogProbs::Current), ..Default::default() };
     for (kind, rounding) in [(Kind::Double, ROUNDING), (Kind::Float, 1e-4), (Kind::BFloat16, 0.05)] {
+        let model = || tiny(1).to_kind(kind).unwrap();
+        let updates = of_rank_0(peers, || {
+            let alone = model();
+            let mut one = Trainer::new(&alone, smooth, 24).unwrap();
+            let update = |_| {
+                let stats = one.update(policy_update(&alone, None, &rows, &loss, 0.7, 0.5)).unwrap();
+                (stats.tokens, (numbers(&stats), weights(&alone)))
+            };
+            let updates: Vec<_> = (0..2).map(update).collect();
+            assert!(bits(&alone) != bits(&model()), "nothing was learned");
+            updates
+        });
         for division in divisions(&rows, peers.size()) {
             let own = &rows[division[peers.rank()].clone()];
-            let (alone, shared) = (tiny(1).to_kind(kind).unwrap(), tiny(1).to_kind(kind).unwrap());
-            let mut one = Trainer::new(&alone, smooth, 24).unwrap();
+            let shared = model();
             let several = Trainer::with_peers(&shared, smooth, 24, peers.clone(), Parameters::ByLayer);
             let mut several = several.unwrap();
-            for _ in 0..2 {
-                let expected = one.update(policy_update(&alone, None, &rows, &loss, 0.7, 0.5)).unwrap();
+            for (tokens, (expected, weights_of_one)) in &updates {
                 let found = several.update(policy_update(&shared, None, own, &loss, 0.7, 0.5)).unwrap();
                 let what = format!("{kind:?}, {division:?}");
-                assert_same_to(rounding, &what, &found, &expected);
-                for ((name, found), (_, expected)) in shared.parameters().iter().zip(&alone.parameters()) {
-                    for (found, expected) in values(found).iter().zip(values(expected)) {
+                assert_eq!(found.tokens, *tokens, "{what}");
+                assert_numbers(rounding, &what, &numbers(&found), expected);
+                for ((name, found), (_, expected)) in weights(&shared).iter().zip(weights_of_one) {
+                    for (found, expected) in found.iter().zip(expected) {
                         let is_close = (found - expected).abs() <= rounding * expected.abs().max(1.0);
                         assert!(is_close, "{what}, {name}: {found} is not {expected}");
                     }
                 }
             }
-            assert!(bits(&alone) != bits(&tiny(1).to_kind(kind).unwrap()), "nothing was learned");
         }
     }
 }
