@@ -1,9 +1,6 @@
 //! A real agent under the harness: golden cases of attempts, over scripts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::{assert_shows, built, mismatches};
+use crate::common::{assert_shows, built, mismatches};
 use gavel_harness::{CaseFile, CaseResults, Harness, HarnessError, PluginData, run};
 use gavel_plugin::{Limits, PluginSpec};
 use serde_json::{Value, json};

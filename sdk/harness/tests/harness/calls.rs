@@ -1,9 +1,6 @@
 //! Real components under the harness: builders, fakes and assertions.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::{assert_shows, built, panic_of};
+use crate::common::{assert_shows, built, panic_of};
 use gavel_data::{Blame, Budget, FinishReason, OutcomeKind, PriorVerdict, SampleInput};
 use gavel_harness::{
     Call, CaseFile, FakeChat, FakeHttp, Harness, LoadedPlugin, groups, recorded, sample, sample_of, samples,

@@ -1,5 +1,4 @@
 //! The examples in docs/testing.md are valid.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_harness::{Case, CaseFile, TestTable};
 use std::path::Path;

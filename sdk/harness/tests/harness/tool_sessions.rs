@@ -1,9 +1,6 @@
 //! A real tool under the harness: sessions, assertions, golden cases, checks and benchmarks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::{assert_shows, built, mismatches, panic_of};
+use crate::common::{assert_shows, built, mismatches, panic_of};
 use gavel_data::Budget;
 use gavel_harness::check::{CheckReport, Kind, Severity, check};
 use gavel_harness::{CaseFile, Harness, HarnessError, LoadedPlugin, PluginData, bench};

@@ -1,10 +1,7 @@
 //! `check` finds the weaknesses of rewards that have them, and nothing in a
 //! sound one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::built;
+use crate::common::built;
 use gavel_harness::check::{CheckReport, Kind, Severity, check};
 use gavel_harness::{Harness, HarnessError, PluginData, bench};
 use gavel_plugin::{Grants, Limits, PluginSpec, ProgramSpec};

@@ -1,5 +1,4 @@
 //! Components of older contracts, built before the contract changed, pass the golden cases that they were built with.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use gavel_harness::{CaseFile, Harness, TestTable, run};
 use gavel_plugin::PluginSpec;

@@ -1,5 +1,4 @@
 //! The shared parts of the harness's tests.
-#![allow(dead_code, reason = "not every test uses all of it")]
 
 use gavel_harness::{CaseResult, CaseResults};
 use snapbox::{Assert, IntoData};
