@@ -7,6 +7,7 @@ use gavel_project::{Error, Wrap, use_environment};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A function to build a component of.
@@ -35,14 +36,17 @@ pub fn build(
     output: PathBuf,
     environment: PathBuf,
 ) -> PyResult<String> {
+    let cannot_write = |error: io::Error| PyOSError::new_err(format!("cannot write {}: {error}", output.display()));
+    // Before the build, which takes seconds.
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    tempfile::tempfile_in(folder.unwrap_or(Path::new("."))).map_err(cannot_write)?;
     use_environment(environment);
     let plugin = plugin_name(&output);
     let function = Function { file, name, requirements };
     let panicked = "the function cannot be built: the thread that builds it panicked";
     let built = wait_for(py, panicked, move || function.build(&plugin))?;
     let Built { component, warnings } = built.map_err(GavelError::new_err)?;
-    write_whole(&output, &component)
-        .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", output.display())))?;
+    write_whole(&output, &component).map_err(cannot_write)?;
     Ok(warnings)
 }
 
