@@ -3,8 +3,10 @@ import threading
 import time
 from pathlib import Path
 
-# A run's first thread keeps the books. Other threads, such as the one that interrupts guests by the clock, are left out.
-THREADS = {"gavel": "first", "gavel-device": "device", "gavel-plugin": "fast lane", "gavel-slow": "slow lane"}
+# Other threads, such as the one that interrupts guests by the clock, are left out.
+THREADS = {"gavel-device": "device", "gavel-plugin": "fast lane", "gavel-slow": "slow lane"}
+# Keeps the books. It has the name of the program.
+FIRST = "first"
 SECONDS = 0.005
 
 
@@ -35,16 +37,16 @@ class Watch:
             try:
                 nanoseconds = int((task / "schedstat").read_text().split()[0])
                 name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
-                self.seen[task.name] = name, nanoseconds, int(fields.split()[7])
+                thread = FIRST if int(task.name) == self.process.pid else THREADS.get(name)
+                self.seen[task.name] = thread, nanoseconds, int(fields.split()[7])
             except (FileNotFoundError, ProcessLookupError, IndexError):
                 # It has ended, and what it used is known.
                 continue
 
     def sums(self):
-        sums = {name: [0, 0] for name in THREADS.values()}
-        for name, nanoseconds, faults in self.seen.values():
-            if name in THREADS:
-                of = sums[THREADS[name]]
+        sums = {thread: [0, 0] for thread in (FIRST, *THREADS.values())}
+        for thread, nanoseconds, faults in self.seen.values():
+            if of := sums.get(thread):
                 of[0] += nanoseconds
                 of[1] += faults
         return sums
