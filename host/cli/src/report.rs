@@ -2,7 +2,9 @@
 
 use crate::terminal;
 use clap::error::ErrorKind;
+use gavel_data::disk;
 use std::borrow::Cow;
+use std::io;
 
 /// The most bytes that are shown of the start of a long cause, and of its end, which may have a hint.
 const SHOWN: usize = 2048;
@@ -24,6 +26,11 @@ fn joined(error: &anyhow::Error, shown: fn(&str) -> Cow<'_, str>) -> String {
             text = followed(text, &shown(&cause));
             whole = followed(whole, &cause);
         }
+    }
+    // A cause may give no hint itself, as an error of the system does not.
+    if !text.contains("\nhint: ") {
+        let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        text.push_str(cause.map_or("", disk::hint));
     }
     text
 }
@@ -73,6 +80,16 @@ mod tests {
         assert_eq!(super::with_causes(&told), "cannot read a.jsonl: it is gone\nhint: write it");
         let behind = anyhow::Error::new(gone()).context("cannot read a.jsonl\nhint: write it");
         assert_eq!(super::with_causes(&behind), "cannot read a.jsonl: it is gone\nhint: write it");
+    }
+
+    #[test]
+    fn a_full_disk_has_a_hint_unless_there_is_one() {
+        let full = || anyhow::Error::new(io::Error::from(io::ErrorKind::StorageFull));
+        let hint = disk::hint(&io::Error::from(io::ErrorKind::StorageFull));
+        let within = with_causes(&full().context("cannot write a.jsonl"));
+        assert_eq!(within, format!("cannot write a.jsonl: no storage space{hint}"));
+        let known = with_causes(&full().context("cannot write a.jsonl\nhint: set TMPDIR"));
+        assert_eq!(known, "cannot write a.jsonl: no storage space\nhint: set TMPDIR");
     }
 
     #[test]

@@ -104,10 +104,50 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// What to do where a file cannot be written for a cause that has nothing to do with it: a line break and a hint, to be
+/// put at the end of the message. Nothing where the cause is another.
+pub fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull => "\nhint: the disk is full: make room on it, or name a folder on another disk",
+        ErrorKind::QuotaExceeded => "\nhint: the quota is used up: remove files, or name a folder on another disk",
+        ErrorKind::ReadOnlyFilesystem => "\nhint: the disk is read-only: name a folder on another disk",
+        // Without a number of the system, it is a file that is too long to be read.
+        ErrorKind::FileTooLarge if error.raw_os_error().is_some() => {
+            "\nhint: files here have a largest size: raise `ulimit -f`, or name a folder on another disk"
+        }
+        _ => "",
+    }
+}
+
 /// The folder that a name is in.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_disk_that_takes_nothing_has_a_hint() {
+        for (number, says) in [
+            (libc::ENOSPC, "\nhint: the disk is full"),
+            (libc::EDQUOT, "\nhint: the quota is used up"),
+            (libc::EROFS, "\nhint: the disk is read-only"),
+            (libc::EFBIG, "\nhint: files here have a largest size"),
+        ] {
+            assert!(hint(&io::Error::from_raw_os_error(number)).starts_with(says), "{number}");
+        }
+        assert_eq!(hint(&io::Error::from_raw_os_error(libc::ENOENT)), "");
+        assert_eq!(hint(&io::Error::new(ErrorKind::FileTooLarge, "it has more than 4 bytes")), "");
+        // What writes JSON gives the cause on.
+        let written = serde_json::to_writer(File::create("/dev/full").unwrap(), "text");
+        assert!(hint(&io::Error::from(written.unwrap_err())).contains("the disk is full"));
+        let written = File::create("/dev/full").unwrap().write_all(b"text");
+        assert!(hint(&written.unwrap_err()).contains("the disk is full"));
     }
 }

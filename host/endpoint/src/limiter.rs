@@ -15,6 +15,7 @@ pub use table::LimiterTable;
 
 use crate::reported::Reported;
 use elsewhere::{Elsewhere, Place};
+use gavel_data::disk;
 use queue::Queue;
 use serde::{Deserialize, Serialize};
 use state::Booked;
@@ -37,7 +38,7 @@ pub enum LimiterError {
     #[error("{0}")]
     Field(String),
     /// The folder cannot be used.
-    #[error("share: cannot use the folder {}: {source}", path.display())]
+    #[error("share: cannot use the folder {}: {source}{}", path.display(), disk::hint(source))]
     Share { path: PathBuf, source: io::Error },
 }
 

@@ -1,6 +1,6 @@
 //! Why a model or a dataset of the hub cannot be found or downloaded.
 
-use gavel_data::WeightFilesError;
+use gavel_data::{WeightFilesError, disk};
 use gavel_endpoint::NoRootCertificates;
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ pub enum HubError {
         command: String,
     },
     /// The cache cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}{}", path.display(), disk::hint(source))]
     Write { path: PathBuf, source: std::io::Error },
     /// The address or the token of the hub cannot be used.
     #[error("{variable}: {what}")]

@@ -1,7 +1,7 @@
 //! What can go wrong with a model.
 
 use crate::out_of_memory::{Phase, explain, recognise};
-use gavel_data::WeightFilesError;
+use gavel_data::{WeightFilesError, disk};
 use std::path::PathBuf;
 
 /// A failure of the policy.
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PolicyError {
     /// A file of a checkpoint cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), disk::hint(source))]
     Io {
         /// `read`, `write`, …
         action: &'static str,

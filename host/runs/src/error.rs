@@ -2,6 +2,7 @@
 
 use crate::damage::DamagedLine;
 use crate::holder::Holder;
+use gavel_data::disk;
 use std::path::{Path, PathBuf};
 
 /// A failure of a run's folder.
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RunError {
     /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), disk::hint(source))]
     Io {
         /// `read`, `write`, …
         action: &'static str,

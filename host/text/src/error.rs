@@ -1,5 +1,6 @@
 //! Errors of tokenizers and chat templates.
 
+use gavel_data::disk;
 use std::path::PathBuf;
 
 /// A failure of a tokenizer or a chat template.
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TextError {
     /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), disk::hint(source))]
     Io {
         /// `read`, `write` or `create`.
         action: &'static str,

@@ -1,6 +1,7 @@
 //! Errors of an update and of the optimiser's state.
 
 use crate::config::ConfigError;
+use gavel_data::disk;
 use gavel_policy::device::DeviceFailure;
 use gavel_policy::{Device, Phase, PolicyError};
 use gavel_torch::peers::{PeersError, RankProcess};
@@ -107,7 +108,7 @@ impl From<TchError> for TrainError {
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StateError {
     /// The file cannot be read or written.
-    #[error("cannot {action} optimiser state {}: {source}", path.display())]
+    #[error("cannot {action} optimiser state {}: {source}{}", path.display(), disk::hint(source))]
     Io {
         /// `read` or `write`.
         action: &'static str,

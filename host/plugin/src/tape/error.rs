@@ -1,5 +1,6 @@
 //! Errors of a tape.
 
+use gavel_data::disk;
 use std::path::PathBuf;
 
 /// Why a tape has no answer to a request.
@@ -14,7 +15,7 @@ pub enum TapeError {
         name: String,
     },
     /// A file of the tape cannot be read or written.
-    #[error("cannot {action} {} of the tape: {source}", path.display())]
+    #[error("cannot {action} {} of the tape: {source}{}", path.display(), disk::hint(source))]
     Io {
         /// `read`, `write` or `sync`.
         action: &'static str,

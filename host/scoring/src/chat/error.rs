@@ -1,5 +1,6 @@
 //! Why an endpoint cannot be used.
 
+use gavel_data::disk;
 use gavel_endpoint::{LimiterError, NoRootCertificates};
 use std::io;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub enum ChatEndpointError {
     #[error("chat.{name}.{source}")]
     Limits { name: String, source: LimiterError },
     /// The folder of its cache cannot be used.
-    #[error("chat.{name}.cache.folder: cannot make {}: {source}", folder.display())]
+    #[error("chat.{name}.cache.folder: cannot make {}: {source}{}", folder.display(), disk::hint(source))]
     Cache { name: String, folder: PathBuf, source: io::Error },
     /// There are no certificates to check the server's certificate with.
     #[error("chat.{name}: {source}")]
