@@ -11,6 +11,7 @@ use project::{Project, built, lines, stderr};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileTypeExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
@@ -99,6 +100,17 @@ fn answers_are_saved_as_rows_that_score_reads_again() {
     let accuracy = table.lines().find(|line| line.starts_with("  val/accuracy ")).unwrap();
     let expected = format!("{:.4}", found["val/accuracy"].as_f64().unwrap());
     assert_eq!(accuracy.split_whitespace().last(), Some(expected.as_str()));
+
+    // What is no file is written to, and stays what it is.
+    let pipe = project.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    eval(&["--out", "pipe"]);
+    assert_eq!(reader.join().unwrap().lines().count(), answers.len());
+    assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
 
     // The same plugin gives the same verdicts, whichever file the answers are in.
     for data in ["answers.jsonl", "answers.parquet"] {

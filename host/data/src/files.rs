@@ -4,6 +4,7 @@
 use crate::disk;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -102,8 +103,8 @@ fn end_of_whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
 pub struct WholeFile {
     file: File,
     path: PathBuf,
-    partial: PathBuf,
-    is_whole: bool,
+    /// Its name until it is whole; `None` for what is no file, which keeps its name.
+    partial: Option<PathBuf>,
 }
 
 impl WholeFile {
@@ -117,12 +118,28 @@ impl WholeFile {
     /// whole: for files that several threads may write at once.
     pub fn create_as(path: &Path, partial: PathBuf) -> io::Result<Self> {
         let file = open_unlinked(&partial, OpenOptions::new().write(true).create(true).truncate(true))?;
-        Ok(Self { file, path: path.to_owned(), partial, is_whole: false })
+        Ok(Self { file, path: path.to_owned(), partial: Some(partial) })
+    }
+
+    /// The same as [`create`](Self::create) for a path that a user names. What is there and is no file, such as a pipe or
+    /// `/dev/null`, is opened, written to and left in place: a file in its place would be the end of the device. So is a
+    /// standard stream by its name, such as `/dev/stdout`, which may be a file too.
+    ///
+    /// # Errors
+    /// The path is a folder, or cannot be written.
+    pub fn create_or_open(path: &Path) -> io::Result<Self> {
+        let file = match standard_stream(path) {
+            Some(stream) => stream?,
+            None if path.metadata().is_ok_and(|found| !found.is_file()) => OpenOptions::new().write(true).open(path)?,
+            None => return Self::create(path),
+        };
+        Ok(Self { file, path: path.to_owned(), partial: None })
     }
 
     /// Gives the file its name, once its content is on the disk.
     pub fn finish(mut self) -> io::Result<()> {
-        disk::sync(&self.file, &self.partial)?;
+        let Some(partial) = &self.partial else { return Ok(()) };
+        disk::sync(&self.file, partial)?;
         self.rename()?;
         disk::sync_folder(disk::folder_of(&self.path))
     }
@@ -133,10 +150,23 @@ impl WholeFile {
     }
 
     fn rename(&mut self) -> io::Result<()> {
-        disk::rename(&self.partial, &self.path)?;
-        self.is_whole = true;
+        if let Some(partial) = &self.partial {
+            disk::rename(partial, &self.path)?;
+            self.partial = None;
+        }
         Ok(())
     }
+}
+
+/// The stream that a name of one stands for. A second file that is opened by this name would begin at its start.
+#[expect(clippy::disallowed_methods, reason = "a user names it as the file that is written to")]
+fn standard_stream(path: &Path) -> Option<io::Result<File>> {
+    let stream = match path.to_str()? {
+        "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => io::stdout().as_fd().try_clone_to_owned(),
+        "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => io::stderr().as_fd().try_clone_to_owned(),
+        _ => return None,
+    };
+    Some(stream.map(File::from))
 }
 
 impl Write for WholeFile {
@@ -151,15 +181,15 @@ impl Write for WholeFile {
 
 impl Drop for WholeFile {
     fn drop(&mut self) {
-        if !self.is_whole {
+        if let Some(partial) = &self.partial {
             // An error here is ignored: the caller reports the earlier error.
-            let _ = fs::remove_file(&self.partial);
+            let _ = fs::remove_file(partial);
         }
     }
 }
 
 /// Writes a file that has its name only once it is whole, also after a power
-/// cut.
+/// cut. It replaces what is there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = WholeFile::create(path)?;
     file.write_all(bytes)?;
@@ -217,6 +247,7 @@ mod tests {
     use super::*;
     use crate::disk::Operation;
     use std::cell::RefCell;
+    use std::os::unix::fs::FileTypeExt;
     use std::rc::Rc;
 
     #[test]
@@ -315,6 +346,42 @@ mod tests {
         let removed = operations(root.path(), || remove_folder(&path("b")));
         assert_eq!(removed, ["rename b b.partial", "sync folder ", "remove b.partial"]);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_and_left_in_place() {
+        let root = tempfile::tempdir().unwrap();
+        let pipe = root.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        let mut file = WholeFile::create_or_open(&pipe).unwrap();
+        file.write_all(b"new").unwrap();
+        file.finish().unwrap();
+        assert_eq!(reader.join().unwrap(), "new");
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+
+        WholeFile::create_or_open(Path::new("/dev/null")).unwrap().finish_unsynced().unwrap();
+        let full = WholeFile::create_or_open(Path::new("/dev/full")).unwrap().write_all(b"new").unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        for device in ["/dev/null", "/dev/full"] {
+            assert!(fs::symlink_metadata(device).unwrap().file_type().is_char_device(), "{device}");
+        }
+        assert!(standard_stream(Path::new("/dev/stdout")).unwrap().is_ok());
+        assert!(WholeFile::create_or_open(root.path()).is_err(), "a folder");
+
+        // A file is replaced once it is whole.
+        let path = root.path().join("a");
+        for content in ["old", "new"] {
+            let mut file = WholeFile::create_or_open(&path).unwrap();
+            file.write_all(content.as_bytes()).unwrap();
+            assert!(!fs::read(&path).is_ok_and(|found| found == content.as_bytes()));
+            file.finish().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
     }
 
     #[test]

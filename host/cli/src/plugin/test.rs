@@ -5,10 +5,11 @@ use crate::table::{self, cut};
 use crate::terminal::{self, outln};
 use anyhow::{Context, Result};
 use clap::Args;
-use gavel_data::files::write_whole;
+use gavel_data::files::WholeFile;
 use gavel_harness::{CaseFile, CaseResult, CaseResults, Change, Question};
 use gavel_project::Project;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Run a plugin's golden cases in the sandbox that training uses.
@@ -71,10 +72,16 @@ pub fn run(args: TestArgs) -> Result<ExitCode> {
     }
     if let Some(path) = &args.junit {
         let report = results.junit()?;
-        write_whole(path, report.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        write_report(path, report.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     }
     print(&results);
     Ok(if results.failed().next().is_none() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn write_report(path: &Path, report: &[u8]) -> io::Result<()> {
+    let mut file = WholeFile::create_or_open(path)?;
+    file.write_all(report)?;
+    file.finish()
 }
 
 /// Runs the cases of a project that was just built, and prints the results.

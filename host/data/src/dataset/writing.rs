@@ -2,6 +2,7 @@
 
 use super::shared_values::SharedValues;
 use super::{RowError, parquet_rows};
+use crate::disk;
 use crate::files::WholeFile;
 use crate::json::{Columns, Json};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -10,18 +11,23 @@ use arrow_json::reader::infer_json_schema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use indexmap::IndexSet;
 use parquet::arrow::ArrowWriter;
-use std::io::{BufWriter, Cursor, Write};
+use parquet::errors::ParquetError;
+use std::io::{self, BufWriter, Cursor, IntoInnerError, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Columns that must keep their type, so that the file can be read again.
 const READ_AGAIN: [&str; 3] = ["prompt", "response", "messages"];
 
-/// Refuses a path that rows cannot be written to: by its name, or because its folder is not there.
+/// Refuses a path that rows cannot be written to: by its name, or because its folder is not there. What is there and is no
+/// file, such as a pipe, may have any name.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check_writable(path: &Path) -> Result<(), RowError> {
+    if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
     if path.extension().is_none_or(|kind| kind != "jsonl" && kind != "parquet") {
         return Err(RowError::UnknownKind(path.to_owned()));
     }
@@ -33,7 +39,8 @@ pub fn check_writable(path: &Path) -> Result<(), RowError> {
     }
 }
 
-/// Writes rows to a file whose name ends in `.jsonl` or `.parquet`; the file has its name once it is whole. A column of
+/// Writes rows to a file whose name ends in `.jsonl` or `.parquet`; the file has its name once it is whole. What is no
+/// file, such as a pipe, is written to and left in place, as JSON Lines unless its name ends in `.parquet`. A column of
 /// Parquet has one type. Where the values differ in type, have a type that Parquet lacks, or have a number whose text
 /// would change, such as `4.50`, their JSON is written as text.
 ///
@@ -42,18 +49,19 @@ pub fn check_writable(path: &Path) -> Result<(), RowError> {
 pub fn write_rows(path: &Path, rows: &[Columns]) -> Result<(), RowError> {
     check_writable(path)?;
     let failed = |what: String| RowError::Write { path: path.to_owned(), what };
-    let file = WholeFile::create(path).map_err(|error| failed(error.to_string()))?;
+    let unwritten = |error: io::Error| failed(format!("{error}{}", disk::hint(&error)));
+    let file = WholeFile::create_or_open(path).map_err(unwritten)?;
     let mut out = BufWriter::new(file);
     if path.extension().is_some_and(|kind| kind == "parquet") {
         write_parquet(&mut out, rows).map_err(failed)?;
     } else {
-        write_lines(&mut out, rows).map_err(|error| failed(error.to_string()))?;
+        write_lines(&mut out, rows).map_err(unwritten)?;
     }
-    let file = out.into_inner().map_err(|error| failed(error.error().to_string()))?;
-    file.finish().map_err(|error| failed(error.to_string()))
+    let file = out.into_inner().map_err(IntoInnerError::into_error).map_err(unwritten)?;
+    file.finish().map_err(unwritten)
 }
 
-fn write_lines(out: &mut impl Write, rows: &[Columns]) -> std::io::Result<()> {
+fn write_lines(out: &mut impl Write, rows: &[Columns]) -> io::Result<()> {
     for row in rows {
         serde_json::to_writer(&mut *out, row)?;
         out.write_all(b"\n")?;
@@ -78,9 +86,17 @@ fn write_parquet(out: &mut (impl Write + Send), rows: &[Columns]) -> Result<(), 
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| error.to_string())?;
-    let mut writer = ArrowWriter::try_new(out, schema, None).map_err(|error| error.to_string())?;
-    writer.write(&batch).and_then(|()| writer.close()).map_err(|error| error.to_string())?;
+    let mut writer = ArrowWriter::try_new(out, schema, None).map_err(parquet_error)?;
+    writer.write(&batch).and_then(|()| writer.close()).map_err(parquet_error)?;
     Ok(())
+}
+
+fn parquet_error(error: ParquetError) -> String {
+    let ParquetError::External(cause) = &error else { return error.to_string() };
+    match cause.downcast_ref::<io::Error>() {
+        Some(cause) => format!("{cause}{}", disk::hint(cause)),
+        None => error.to_string(),
+    }
 }
 
 /// The values as a column of the one type that they have.
@@ -159,6 +175,7 @@ mod tests {
     use super::*;
     use crate::RowReader;
     use serde_json::{Value, json};
+    use std::os::unix::fs::FileTypeExt;
 
     fn rows(lines: &[&str]) -> Vec<Columns> {
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -235,6 +252,35 @@ mod tests {
         // Each field of an object has its own type.
         assert_eq!(as_parquet(&[r#"{"v":{"n":1,"x":0.5}}"#])[0], json!({"v": {"n": 1, "x": 0.5}}));
         assert_eq!(as_parquet(&[r#"{"answer":4.50}"#, r#"{"answer":3}"#])[0], json!({"answer": "4.50"}));
+    }
+
+    #[test]
+    fn what_is_no_file_gets_the_rows_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = rows(&[r#"{"a":4.50}"#, r#"{"a":null}"#]);
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).unwrap()
+        });
+        write_rows(&pipe, &rows).unwrap();
+        assert_eq!(reader.join().unwrap(), "{\"a\":4.50}\n{\"a\":null}\n");
+        assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+
+        check_writable(Path::new("/dev/null")).unwrap();
+        write_rows(Path::new("/dev/null"), &rows).unwrap();
+        for name in ["d.jsonl", "d.parquet"] {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+            let error = write_rows(&path, &rows).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot write {}: ", path.display())), "{error}");
+            assert!(error.contains("No space left on device") && error.contains("\nhint: the disk is full"), "{error}");
+            assert!(path.is_symlink(), "{name}");
+        }
+        for device in ["/dev/null", "/dev/full"] {
+            assert!(std::fs::symlink_metadata(device).unwrap().file_type().is_char_device(), "{device}");
+        }
     }
 
     #[test]

@@ -161,11 +161,10 @@ fn save(out: &Path, evaluated: &Evaluated) -> Result<()> {
         return Ok(());
     };
     let lines = out.with_extension("jsonl");
-    if lines == out {
+    if out.extension().is_none_or(|kind| kind != "parquet") || write_rows(&lines, &rows).is_err() {
         return Err(error.into());
     }
-    write_rows(&lines, &rows)?;
-    tracing::warn!("{error}: {} answers are in {}", rows.len(), lines.display());
+    tracing::warn!("{} answers are in {}: {error}", rows.len(), lines.display());
     Ok(())
 }
 
