@@ -152,7 +152,8 @@ impl Checkpoints {
     }
 
     /// Saves the checkpoint of `state.step` from the files that `write` puts
-    /// into a folder. That step must not have a checkpoint yet.
+    /// into a folder. That step must not have a checkpoint yet. After an error,
+    /// nothing of it is left.
     pub(crate) fn save<E: From<RunError>>(
         &self,
         state: &State,
@@ -164,18 +165,33 @@ impl Checkpoints {
         if partial.exists() {
             fs::remove_dir_all(&partial).map_err(RunError::io("remove", &partial))?;
         }
-        fs::create_dir_all(&partial).map_err(RunError::io("make the folder", &partial))?;
-        write(&partial)?;
+        let written = Self::write(&partial, state, queue, write);
+        let whole = written.and_then(|()| Ok(finish_folder(&partial, &path).map_err(RunError::io("write", &path))?));
+        if whole.is_err() {
+            // It would take room on a disk that may be full. An error here is ignored: the caller reports the earlier one.
+            let _ = fs::remove_dir_all(&partial);
+        }
+        whole
+    }
+
+    /// Writes the files of a checkpoint into the new folder `partial`.
+    fn write<E: From<RunError>>(
+        partial: &Path,
+        state: &State,
+        queue: &[QueuedGroup],
+        write: impl FnOnce(&Path) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        fs::create_dir_all(partial).map_err(RunError::io("make the folder", partial))?;
+        write(partial)?;
         if !queue.is_empty() {
-            queue::write(&partial, queue)?;
+            queue::write(partial, queue)?;
         }
         let file = partial.join(STATE);
         serde_json::to_vec_pretty(state)
             .map_err(std::io::Error::from)
             .and_then(|json| fs::write(&file, json))
             .map_err(RunError::io("write", &file))?;
-        sums::write(&partial)?;
-        Ok(finish_folder(&partial, &path).map_err(RunError::io("write", &path))?)
+        Ok(sums::write(partial)?)
     }
 
     /// The newest checkpoint.

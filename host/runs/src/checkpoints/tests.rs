@@ -99,6 +99,25 @@ fn a_checkpoint_has_its_name_after_all_that_it_relies_on_is_on_the_disk() {
     assert_eq!(operations, expected);
 }
 
+#[test]
+fn a_checkpoint_that_fails_leaves_the_last_one_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut folder, checkpoints) = started(root.path());
+    (1..=2).for_each(|at| step(&mut folder, at));
+    let fails = |folder: &Path| {
+        let path = folder.join("model.safetensors");
+        fs::write(&path, "half").unwrap();
+        Err(RunError::io("write", &path)(std::io::ErrorKind::StorageFull.into()))
+    };
+    let error = folder.save_checkpoint(&state(4), &[], RETENTION, fails).unwrap_err().to_string();
+    assert!(error.contains("model.safetensors: no storage space\nhint: the disk is full"), "{error}");
+    assert_eq!(checkpoints.names().unwrap(), ["step-000002"]);
+    assert_eq!(checkpoints.find(None).unwrap().1, state(2));
+    // There is room again.
+    folder.save_checkpoint(&state(4), &[], RETENTION, write(4)).unwrap();
+    assert_eq!(checkpoints.find(None).unwrap().1, state(4));
+}
+
 /// The power may fail after any operation of seven steps. Then the old or the
 /// new checkpoint is found, whole, with everything that was recorded up to it.
 #[test]

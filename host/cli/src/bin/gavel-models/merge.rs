@@ -47,10 +47,17 @@ pub fn run(args: MergeArgs) -> Result<ExitCode> {
     if partial.exists() {
         std::fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
     }
-    merged.save(&partial)?;
-    text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
-    finish_folder(&partial, &output)
-        .with_context(|| format!("cannot rename {} to {}", partial.display(), output.display()))?;
+    let write = || -> Result<()> {
+        merged.save(&partial)?;
+        text.save(&partial).with_context(|| format!("cannot write the tokenizer into {}", partial.display()))?;
+        finish_folder(&partial, &output)
+            .with_context(|| format!("cannot rename {} to {}", partial.display(), output.display()))
+    };
+    if let Err(error) = write() {
+        // An error here is ignored: the earlier one is reported.
+        let _ = std::fs::remove_dir_all(&partial);
+        return Err(error);
+    }
     outln!("merged: {} with {} -> {}", folder.base.display(), model.display(), output.display());
     Ok(ExitCode::SUCCESS)
 }
