@@ -19,11 +19,18 @@ pub struct Recorder {
     /// Where the requests are noted, if they are.
     calls: Option<CallLog>,
     /// Opened for the first answer.
-    index: Mutex<Option<File>>,
+    index: Mutex<Option<Index>>,
     /// Numbers the writes, to tell apart files that are written at the same time.
     writes: AtomicU64,
     /// The answers that are not synced yet.
     unsynced: Mutex<Vec<PathBuf>>,
+}
+
+/// The file of the tape's lines.
+struct Index {
+    file: File,
+    /// Whether its last line may be cut off, as on a full disk.
+    is_cut_off: bool,
 }
 
 impl Recorder {
@@ -59,7 +66,7 @@ impl Recorder {
             disk::sync_file(path).map_err(failed(path))?;
         }
         let path = super::entry::index(&self.folder, self.rank);
-        disk::sync(index, &path).map_err(failed(&path))?;
+        disk::sync(&index.file, &path).map_err(failed(&path))?;
         // The folders of the answers, and their parents up to the tape's own folder.
         let mut folders: BTreeSet<&Path> = unsynced.iter().filter_map(|path| path.parent()).collect();
         folders.extend(unsynced.iter().filter_map(|path| path.parent()?.parent()));
@@ -106,10 +113,17 @@ impl Recorder {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *index {
-            Some(file) => file.write_all(&text),
-            none => none.insert(append_to_lines(path)?).write_all(&text),
+        let Index { file, is_cut_off } = match &mut *index {
+            Some(index) => index,
+            none => none.insert(Index { file: append_to_lines(path)?, is_cut_off: false }),
+        };
+        if *is_cut_off {
+            // This removes what is there of the line, and the open file appends to what is left.
+            append_to_lines(path)?;
         }
+        let written = file.write_all(&text);
+        *is_cut_off = written.is_err();
+        written
     }
 }
 
@@ -131,4 +145,38 @@ pub(super) fn join_ranks(folder: &Path) -> Result<(), TapeError> {
         disk::remove_file(&other).map_err(failed("remove", &other))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_cut_off_does_not_damage_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(folder.path().to_owned(), 0, None);
+        let entry = |nth| Entry {
+            plugin: "p".into(),
+            input: "i".into(),
+            seed: 1,
+            import: "http".into(),
+            request: "r".into(),
+            nth,
+        };
+        recorder.write(entry(0), b"first").unwrap();
+        let path = index(folder.path(), 0);
+        let open = || File::options().append(true).open(&path).unwrap();
+        let write_to = |file| recorder.index.lock().unwrap().as_mut().unwrap().file = file;
+        // As a disk does that has room for a part of the line.
+        write_to(File::open(&path).unwrap());
+        open().write_all(b"{\"plugin\":\"p\",\"inp").unwrap();
+        recorder.write(entry(1), b"second").unwrap_err();
+        write_to(open());
+        recorder.write(entry(2), b"third").unwrap();
+        recorder.write(entry(3), b"fourth").unwrap();
+        recorder.sync().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let kept: Vec<u32> = text.lines().map(|line| serde_json::from_str::<Line>(line).unwrap().entry.nth).collect();
+        assert_eq!(kept, [0, 2, 3]);
+    }
 }
