@@ -148,3 +148,16 @@ async fn what_a_child_compiles_is_what_this_process_compiles() {
     assert!(matches!(found[0].outcome, Outcome::Scored(_)), "{:?}", found[0].outcome);
     assert_eq!((&found[0].outcome, &found[0].provenance), (&found[1].outcome, &found[1].provenance));
 }
+
+#[test]
+fn a_compiler_without_a_folder_for_its_files_names_it() {
+    let cache = tempfile::tempdir().unwrap();
+    let nowhere = cache.path().join("nowhere");
+    let mut gavel = Command::new(GAVEL);
+    gavel.args(["plugin", "inspect"]).arg(built("plugins/format")).env("TMPDIR", &nowhere);
+    let output = gavel.env("GAVEL_CACHE_DIR", cache.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{said}");
+    let what = format!("the compiler cannot write its files in {}: ", nowhere.display());
+    assert!(said.contains(&what) && said.contains("\nhint: set the variable TMPDIR"), "{said}");
+}

@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const TIMED_OUT: u8 = 124;
 /// The exit status of a child that has reported why there is no code.
 const REFUSED: u8 = 3;
+/// The exit status of a child that cannot write its code, or why there is none. It may write nothing else then.
+const UNWRITTEN: u8 = 4;
 /// The most threads of the compiler. Each compiles one function at a time with
 /// memory of its own, and the memory limit is meant for this many.
 const MAX_THREADS: usize = 8;
@@ -68,7 +70,8 @@ pub(super) fn compile(
     cache: Option<&Path>,
 ) -> Result<Output, NotCompiled> {
     let failed = |error: io::Error| NotCompiled::Host(format!("{}: {error}", compiler.program.display()));
-    let (status, mut code, mut error) = run(compiler, limits, order, cache).map_err(failed)?;
+    let [component, mut code, mut error] = files(order.component).map_err(|error| unwritten(&error.to_string()))?;
+    let status = run(compiler, limits, order, cache, [&component, &code, &error]).map_err(failed)?;
     if status.success() {
         let mut bytes = Vec::new();
         code.rewind().and_then(|()| code.read_to_end(&mut bytes)).map_err(failed)?;
@@ -82,16 +85,29 @@ pub(super) fn compile(
     Err(reason(status, &String::from_utf8_lossy(&told)))
 }
 
+/// The files of a child, without names: the component, the code, and the error.
+fn files(component: &[u8]) -> io::Result<[File; 3]> {
+    let mut input = tempfile::tempfile()?;
+    input.write_all(component)?;
+    input.rewind()?;
+    Ok([input, tempfile::tempfile()?, tempfile::tempfile()?])
+}
+
+/// The error of a folder for these files that cannot be written, or has no room.
+fn unwritten(what: &str) -> NotCompiled {
+    NotCompiled::Host(format!(
+        "the compiler cannot write its files in {}: {what}\nhint: set the variable TMPDIR to a folder that can be written, with some hundred megabytes of room",
+        std::env::temp_dir().display()
+    ))
+}
+
 fn run(
     compiler: &CompilerProgram,
     limits: &LoadLimits,
     order: Order<'_>,
     cache: Option<&Path>,
-) -> io::Result<(ExitStatus, File, File)> {
-    let mut component = tempfile::tempfile()?;
-    component.write_all(order.component)?;
-    component.rewind()?;
-    let (code, error) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    [component, code, error]: [&File; 3],
+) -> io::Result<ExitStatus> {
     let [functions, cache] = [order.functions, cache].map(|path| path.map(Path::to_owned));
     let argument = Argument { form: order.form, fuel: order.fuel, functions, cache, limits: *limits };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
@@ -106,8 +122,8 @@ fn run(
     }
     // Ctrl-C is for the run, which may finish its step first.
     command.process_group(0);
-    command.stdin(component).stdout(code.try_clone()?).stderr(error.try_clone()?);
-    Ok((wait(command.spawn()?, limits.timeout)?, code, error))
+    command.stdin(component.try_clone()?).stdout(code.try_clone()?).stderr(error.try_clone()?);
+    wait(command.spawn()?, limits.timeout)
 }
 
 /// Waits for a child, and kills it after `time`: a child that is stopped, as by SIGSTOP, does not end itself.
@@ -133,6 +149,9 @@ fn reason(status: ExitStatus, told: &str) -> NotCompiled {
     }
     match (status.code(), status.signal()) {
         (Some(code), _) if code == i32::from(TIMED_OUT) => NotCompiled::Exceeded(LoadBudget::Timeout),
+        (Some(code), _) if code == i32::from(UNWRITTEN) => {
+            unwritten(if told.is_empty() { "it has written no reason" } else { told })
+        }
         (Some(code), _) if code == i32::from(REFUSED) => serde_json::from_str(told.trim())
             .unwrap_or_else(|_| NotCompiled::Host(format!("the compiler's answer cannot be parsed: {told}"))),
         (_, Some(libc::SIGXCPU)) => NotCompiled::Exceeded(LoadBudget::Cpu),
@@ -157,17 +176,21 @@ fn streams() -> (io::Stdout, io::Stderr) {
 /// the standard input, and writes the code to the standard output. Returns the
 /// exit status of the process.
 pub fn compile_command(argument: &str) -> u8 {
-    match answer(argument) {
-        Ok(()) => 0,
-        Err(error) => {
-            // If it cannot be written, the status still reports that there is no code.
-            let _ = serde_json::to_writer(streams().1.lock(), &error);
-            REFUSED
-        }
-    }
+    let written = match answer(argument) {
+        Ok(output) => output.write(&mut streams().0.lock()).map(|()| 0),
+        Err(error) => serde_json::to_vec(&error)
+            .map_err(io::Error::from)
+            .and_then(|error| streams().1.lock().write_all(&error))
+            .map(|()| REFUSED),
+    };
+    written.unwrap_or_else(|error| {
+        // If this has no room either, the status still reports that there is no code.
+        let _ = write!(streams().1.lock(), "{error}");
+        UNWRITTEN
+    })
 }
 
-fn answer(argument: &str) -> Result<(), NotCompiled> {
+fn answer(argument: &str) -> Result<Output, NotCompiled> {
     let other = |what: String| NotCompiled::Invalid(format!("the compiler: {what}"));
     let Argument { form, fuel, functions, cache, limits } =
         serde_json::from_str(argument).map_err(|error| other(error.to_string()))?;
@@ -175,8 +198,7 @@ fn answer(argument: &str) -> Result<(), NotCompiled> {
     let mut component = Vec::new();
     io::stdin().lock().read_to_end(&mut component).map_err(|error| other(error.to_string()))?;
     let order = Order { component: &component, form, fuel, functions: functions.as_deref() };
-    let output = compile_here(order, cache.as_deref())?;
-    output.write(&mut streams().0.lock()).map_err(|error| other(error.to_string()))
+    compile_here(order, cache.as_deref())
 }
 
 /// Sets the limits of this process.
@@ -231,6 +253,20 @@ fn end_after(time: Duration) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_without_room_is_named_with_what_to_do() {
+        let status = ExitStatus::from_raw(i32::from(UNWRITTEN) << 8);
+        let folder = std::env::temp_dir().display().to_string();
+        let full = "No space left on device (os error 28)";
+        for (told, what) in [(full, full), ("", "it has written no reason")] {
+            let error = reason(status, told);
+            assert!(matches!(error, NotCompiled::Host(_)), "{error}");
+            let start =
+                format!("the compiler cannot write its files in {folder}: {what}\nhint: set the variable TMPDIR");
+            assert!(error.to_string().starts_with(&start), "{error}");
+        }
+    }
 
     #[test]
     fn a_child_that_is_stopped_ends_when_its_time_does() {
