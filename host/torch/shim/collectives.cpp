@@ -1,6 +1,7 @@
 // The store and the operations that connect the ranks of a run: c10d's TCPStore and its process groups. The one over
 // Gloo is made here, the one over NCCL in `cuda/nccl.cpp`.
 #include <ATen/ATen.h>
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -48,6 +49,16 @@ struct Running {
 
 std::vector<uint8_t> bytes(const char *text) { return std::vector<uint8_t>(text, text + strlen(text)); }
 
+// Where a rank is gone, c10d warns in each of its operations with a C++ backtrace, beside the error that it throws. What
+// the user sets counts: `TORCH_CPP_LOG_LEVEL=WARNING`.
+void set_log_level() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+    if (std::getenv("TORCH_CPP_LOG_LEVEL")) c10::initLogging();
+  });
+}
+
 char *text(const std::vector<uint8_t> &bytes) { return strndup(reinterpret_cast<const char *>(bytes.data()), bytes.size()); }
 
 } // namespace
@@ -58,6 +69,7 @@ extern "C" {
 // listens at the port and becomes the store's, or on all networks if that is negative.
 char *gavel_store_open(const char *host, uint16_t port, bool serves, int listener, int64_t timeout_ms, Store **out) {
   return guarded([&] {
+    set_log_level();
     c10d::TCPStoreOptions options;
     options.port = port;
     options.isServer = serves;
