@@ -101,13 +101,14 @@ fn list(ranks: &[usize]) -> String {
     format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, numbers.join(", "))
 }
 
-/// The first line of libtorch's message; a C++ backtrace follows it.
+/// The first line of libtorch's message that has a text; a C++ backtrace follows it.
 pub(super) fn first_line(error: &TchError) -> String {
     let text = match error {
         TchError::Torch(text) => text.clone(),
         other => other.to_string(),
     };
-    text.lines().next().unwrap_or_default().to_owned()
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.unwrap_or("it failed without a message").to_owned()
 }
 
 impl From<TchError> for PeersError {
@@ -117,3 +118,16 @@ impl From<TchError> for PeersError {
 }
 
 pub(super) type Result<T> = std::result::Result<T, PeersError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_libtorch_is_never_empty() {
+        let shown = |text: &str| PeersError::from(TchError::Torch(text.into())).to_string();
+        let traced = "\nfailed to recv, got 0 bytes\nException raised from recvBytes at Utils.hpp:678";
+        assert_eq!(shown(traced), "libtorch: failed to recv, got 0 bytes");
+        assert_eq!(shown(" \n"), "libtorch: it failed without a message");
+    }
+}
