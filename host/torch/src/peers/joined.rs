@@ -8,7 +8,7 @@ use super::store::Store;
 use super::watch::{self, Watch};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
@@ -21,7 +21,7 @@ pub(super) struct Joined {
     pub processes: Vec<RankProcess>,
     /// The beginning of the keys in the store.
     pub prefix: String,
-    pub store: Store,
+    pub store: Arc<Store>,
     pub watch: Watch,
     /// Not dropped after a failure: its threads may wait for a rank that is gone.
     group: ManuallyDrop<Group>,
@@ -41,15 +41,19 @@ impl Joined {
     /// Joins the other ranks, which do the same, and waits for all of them.
     pub fn join(at: Rendezvous) -> Result<Self> {
         let prefix = format!("gavel/{}/", at.attempt);
+        let time = at.start_within + Duration::from_secs(15);
+        let silent = || {
+            let what = "what listens there does not answer".into();
+            PeersError::Unreachable { rank: at.rank, address: at.place(), what }
+        };
         let opened = at.clone();
         // What listens at the port may be no store, and answer nothing.
-        let store =
-            within(at.start_within + Duration::from_secs(15), move || Store::open(&opened)).unwrap_or_else(|| {
-                let what = "what listens there does not answer".into();
-                Err(PeersError::Unreachable { rank: at.rank, address: at.place(), what })
-            })?;
-        let processes = meet(&store, &at, &prefix).map_err(|error| without_store(&at, error))?;
-        let beats = connect_store(&at).map_err(|error| without_store(&at, error))?;
+        let store = Arc::new(within(time, move || Store::open(&opened)).unwrap_or_else(|| Err(silent()))?);
+        let (met, place, keys) = (store.clone(), at.clone(), prefix.clone());
+        // The process that serves the store may be stopped.
+        let meeting = within(time, move || -> Result<_> { Ok((meet(&met, &place, &keys)?, connect_store(&place)?)) });
+        let meeting = meeting.unwrap_or_else(|| Err(silent()));
+        let (processes, beats) = meeting.map_err(|error| without_store(&at, error))?;
         let watch = Watch::start(beats, &at, processes.clone(), &prefix);
         let group = connect(&store, &at, &prefix, &watch).inspect_err(|_| watch.leave(&store, &prefix))?;
         let (group, gpus) = (ManuallyDrop::new(group), ManuallyDrop::default());
@@ -169,7 +173,8 @@ fn meet(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Vec<RankProcess>
         if left.is_empty() {
             break;
         }
-        if start.elapsed() >= at.start_within {
+        if start.elapsed() >= at.start_within || store.has(&given_up(prefix))? {
+            give_up(store, at, prefix, at.size - left.len());
             return Err(PeersError::Absent { ranks: left, size: at.size, within: at.start_within });
         }
         absent = left;
@@ -179,10 +184,29 @@ fn meet(store: &Store, at: &Rendezvous, prefix: &str) -> Result<Vec<RankProcess>
     Ok(places.into_iter().enumerate().map(|(rank, place)| RankProcess { rank, place }).collect())
 }
 
+/// How many ranks have given up to wait for others.
+fn given_up(prefix: &str) -> String {
+    format!("{prefix}given-up")
+}
+
+/// Says in the store that this rank waits no more for absent ranks, so that the others name them too. The rank that
+/// serves the store stays until the `there` ranks have read this, or for 5 s: they would name it otherwise.
+fn give_up(store: &Store, at: &Rendezvous, prefix: &str, there: usize) {
+    let (start, key) = (Instant::now(), given_up(prefix));
+    let mut ended = store.add(&key, 1);
+    while at.rank == 0 && at.is_served_by_rank_0 && start.elapsed() < Duration::from_secs(5) {
+        if ended.is_ok_and(|ended| ended >= there as i64) {
+            break;
+        }
+        std::thread::sleep(LOOK / 5);
+        ended = store.add(&key, 0);
+    }
+}
+
 /// Connects this rank with the others.
 fn connect(store: &Store, at: &Rendezvous, prefix: &str, watch: &Watch) -> Result<Group> {
-    let (own, at, keys) = (connect_store(at)?, at.clone(), format!("{prefix}gloo"));
-    connect_within_sight(store, prefix, watch, move || Group::join(&own, &at, &keys))
+    let (at, keys) = (at.clone(), format!("{prefix}gloo"));
+    connect_within_sight(store, prefix, watch, move || Group::join(&connect_store(&at)?, &at, &keys))
 }
 
 /// A client of the store for a thread of its own.
@@ -252,4 +276,39 @@ fn within<T: Send + 'static>(time: Duration, body: impl FnOnce() -> T + Send + '
 pub(super) fn place() -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("process {} on {}", std::process::id(), machine.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn all_ranks_name_absent_ranks() {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let start_within = Duration::from_secs(300);
+        let at = move |rank: usize, start_within: Duration| Rendezvous {
+            rank,
+            size: 3,
+            local_rank: rank,
+            address: "127.0.0.1".into(),
+            port,
+            is_served_by_rank_0: true,
+            attempt: 0,
+            start_within,
+        };
+        let store = Store::connect("127.0.0.1", port, true, start_within).unwrap();
+        let second = std::thread::spawn(move || {
+            let at = at(1, start_within);
+            meet(&connect_store(&at).unwrap(), &at, "run/")
+        });
+        while !store.has("run/here/1").unwrap() {
+            assert!(!second.is_finished());
+            std::thread::sleep(LOOK / 5);
+        }
+        let names_the_third = |error: PeersError| matches!(error, PeersError::Absent { ranks, .. } if ranks == [2]);
+        assert!(names_the_third(meet(&store, &at(0, Duration::ZERO), "run/").unwrap_err()));
+        assert!(names_the_third(second.join().unwrap().unwrap_err()));
+        assert_eq!(store.add(&given_up("run/"), 0).unwrap(), 2);
+    }
 }

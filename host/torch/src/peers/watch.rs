@@ -18,6 +18,10 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The same where something else shows that a rank is gone: a closed connection, or its own word.
 const SILENCE_OF_SUSPECT: Duration = Duration::from_secs(3);
 
+/// A process that was stopped for this long may be taken for gone by the others: it said nothing for a beat before, and
+/// is slow to begin.
+const STOPPED: Duration = Duration::from_secs(9);
+
 /// What a rank says last.
 const LEFT: &str = "left";
 
@@ -49,6 +53,12 @@ impl Shared {
 struct Seen {
     /// When the store answered last.
     round: Instant,
+    /// How long this process ran since then. While it is stopped, as by SIGSTOP, it waits for no answer.
+    unanswered: Duration,
+    /// When this process ran last, as far as it looked.
+    ticked: Instant,
+    /// The longest time since the last answer in which it did not run.
+    stopped: Duration,
     /// Since when it fails, and how.
     fails: Option<(Instant, String)>,
     /// What each rank said last, and when it was seen first.
@@ -57,18 +67,44 @@ struct Seen {
     gone: Option<(usize, String)>,
 }
 
+impl Seen {
+    fn new(size: usize) -> Self {
+        let now = Instant::now();
+        let (unanswered, stopped) = (Duration::ZERO, Duration::ZERO);
+        let beats = vec![(String::new(), now); size];
+        Self { round: now, unanswered, ticked: now, stopped, fails: None, beats, gone: None }
+    }
+
+    /// Notes that this process runs, a beat after the last time.
+    fn tick(&mut self) {
+        self.stopped = self.stopped();
+        self.ticked = Instant::now();
+        self.unanswered += BEAT;
+    }
+
+    fn stopped(&self) -> Duration {
+        self.stopped.max(self.ticked.elapsed())
+    }
+}
+
 impl Watch {
     /// Begins to watch the ranks, which have all begun their number. `store` is for this alone: others may wait in
     /// theirs.
     pub fn start(store: Store, at: &Rendezvous, processes: Vec<RankProcess>, prefix: &str) -> Self {
-        let now = Instant::now();
-        let seen = Seen { round: now, fails: None, beats: vec![(String::new(), now); at.size], gone: None };
-        let shared = Arc::new(Shared { is_over: AtomicBool::new(false), seen: Mutex::new(seen) });
+        let shared = Arc::new(Shared { is_over: AtomicBool::new(false), seen: Mutex::new(Seen::new(at.size)) });
+        let ticking = shared.clone();
+        std::thread::spawn(move || {
+            while !ticking.is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(BEAT);
+                ticking.seen().tick();
+            }
+        });
         let (mine, prefix, rank, size) = (shared.clone(), prefix.to_owned(), at.rank, at.size);
         let thread = std::thread::spawn(move || {
             while !mine.is_over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
                 let found = look(&store, &prefix, rank, size);
-                note(&mut mine.seen(), found);
+                note(&mut mine.seen(), begun, found);
                 std::thread::park_timeout(BEAT);
             }
         });
@@ -113,9 +149,15 @@ impl Watch {
     fn without_store(&self, seen: &Seen, broken: Option<&str>) -> Option<PeersError> {
         let what = match &seen.fails {
             Some((since, what)) if broken.is_some() || since.elapsed() >= SILENCE_OF_SUSPECT => what.clone(),
-            _ if seen.round.elapsed() >= SILENCE => "it does not answer".into(),
+            _ if seen.unanswered >= SILENCE => "it does not answer".into(),
             _ => return None,
         };
+        let stopped = seen.stopped();
+        if stopped >= STOPPED {
+            let what =
+                format!("it was stopped for {:.0} s, and the others have ended without it", stopped.as_secs_f64());
+            return Some(self.gone(self.at.rank, what));
+        }
         let address = self.at.place();
         Some(match self.at.is_served_by_rank_0 && self.at.rank != 0 {
             true => self.gone(0, format!("its store at {address} does not answer: {what}")),
@@ -185,11 +227,16 @@ fn look(store: &Store, prefix: &str, rank: usize, size: usize) -> Result<(Vec<St
     Ok((beats, gone))
 }
 
-fn note(seen: &mut Seen, found: Result<(Vec<String>, Option<String>)>) {
+/// Notes what a look has found that was begun then.
+fn note(seen: &mut Seen, begun: Instant, found: Result<(Vec<String>, Option<String>)>) {
     let now = Instant::now();
     match found {
         Ok((beats, gone)) => {
-            (seen.round, seen.fails) = (now, None);
+            (seen.round, seen.unanswered, seen.fails) = (now, Duration::ZERO, None);
+            // The answer may be from before a stop in the middle of the look.
+            if now.saturating_duration_since(begun) < STOPPED {
+                (seen.stopped, seen.ticked) = (Duration::ZERO, now);
+            }
             for (known, last) in seen.beats.iter_mut().zip(beats) {
                 if known.0 != last {
                     *known = (last, now);
@@ -201,5 +248,28 @@ fn note(seen: &mut Seen, found: Result<(Vec<String>, Option<String>)>) {
             let since = seen.fails.as_ref().map_or(now, |(since, _)| *since);
             seen.fails = Some((since, error.to_string()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_of_this_process_is_not_the_silence_of_the_store() {
+        let answer = || Ok((vec!["1".to_owned(), "1".to_owned()], None));
+        let mut seen = Seen::new(2);
+        let before = Instant::now().checked_sub(2 * SILENCE).unwrap();
+        seen.ticked = before;
+        assert!(seen.stopped() >= STOPPED, "it is known before the next tick");
+        seen.tick();
+        assert!(seen.stopped() >= STOPPED && seen.unanswered == BEAT);
+        // The answer to what was asked before the stop says nothing of the time after it.
+        note(&mut seen, before, answer());
+        assert!(seen.stopped() >= STOPPED && seen.unanswered.is_zero());
+        note(&mut seen, Instant::now(), answer());
+        assert!(seen.stopped() < STOPPED);
+        (0..20).for_each(|_| seen.tick());
+        assert!(seen.unanswered >= SILENCE && seen.stopped() < STOPPED);
     }
 }
