@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 
 root = Path(__file__).resolve().parents[2]
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
@@ -23,12 +23,21 @@ BEYOND = 10**20
 
 class Input(NamedTuple):
     """A command in a folder with files. Their content is text, bytes, JSON, a link, a pipe or a function that makes it.
-    An error must match the pattern `says`."""
+    An error must match the pattern `says`. In variables, `FOLDER` stands for the folder."""
 
     name: str
     files: dict[str, Any]
     command: list[Any]
     says: str
+    variables: dict[str, str] = {}
+    # The most bytes of a file that it writes, where more is an error and not the end of the process.
+    file_bytes: int | None = None
+    # The program that starts the command, which gets it as its arguments.
+    through: list[Any] = []
+    # What is true of the folder meanwhile.
+    around: Callable[[Path], ContextManager[None]] | None = None
+    # What is wrong with what the command has left there.
+    after: Callable[[Path, "Outcome"], str | None] | None = None
 
 
 class Request(NamedTuple):
@@ -146,13 +155,21 @@ def environment(folder: Path) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"} | more | {"HOSTILE_KEY": KEY}
 
 
-def run(command: list[Any], folder: Path, bound: int) -> Outcome:
-    """Runs a command, and ends it at its time or at twice its memory."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (DISK, DISK))
+def limit_files(most: int | None) -> None:
+    """Ends this process at a file of 1 GiB, or makes more than `most` bytes an error."""
+    if most is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most or DISK, most or DISK))
+
+
+def run(command: list[Any], folder: Path, bound: int, each: Input = Input("", {}, [], "")) -> Outcome:
+    """Runs the command of an input, and ends it at its time or at twice its memory."""
     begun, ended = time.monotonic(), None
+    variables = {name: value.replace("FOLDER", str(folder)) for name, value in each.variables.items()}
     with open(folder / "output", "wb") as output:
         process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                   env=environment(folder), start_new_session=True, preexec_fn=limit)
+                                   env=environment(folder) | variables, start_new_session=True,
+                                   preexec_fn=lambda: limit_files(each.file_bytes))
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         seconds = time.monotonic() - begun

@@ -1,8 +1,9 @@
 """Gives the program inputs that strangers may write: schemas of tools, bodies of requests, checkpoints, datasets,
-folders of shared limits, answers of services and hubs, recordings and configurations. They follow from a fixed seed.
+folders of shared limits, answers of services and hubs, recordings and configurations; and disks that are full, read-only
+or gone midway. They follow from a fixed seed.
 
     cargo build --release && cargo xtask plugins
-    python tests/inputs/search.py                                    # all, in some twenty minutes
+    python tests/inputs/search.py                                    # all, in some 25 minutes
     python tests/inputs/search.py --only templates lines --verbose   # two families, and each output
 
 Needs Python 3.11 on Linux and nothing else. Each command is a process of its own, and so is each client of a server,
@@ -14,6 +15,10 @@ memory   the peak of its resident memory is above the bound of its family (`ru_m
 disk     it writes a file of more than 1 GiB
 words    an error does not name what is wrong (a file, a field, a plugin), has more than 64 KiB, or shows a key
 
+An input of the family `disks` is also bad for what its command leaves: half a file under the name of a whole one, a
+checkpoint from which the run does not continue, or other weights at the end than on a disk with room. The family mounts
+disks of some kilobytes, in a namespace of its own, as root or where users may have one, and says so where it cannot.
+
 The table has the inputs of each family, the seconds of all and of the longest, the highest peak and its bound, and the
 names of bad inputs. The exit status is 1 if there are any. The bounds:
 """
@@ -24,12 +29,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Iterator
 
 from bodies import CLASSIFIER, PLAIN, ask, bodies, classified
 from checkpoints import adapter_inputs, checkpoint, template_inputs, tokenizer_inputs, weight_inputs
 from datasets import learning_inputs, line_inputs, parquet_inputs
+from disks import disk_inputs
 from folders import configuration_inputs, limiter_inputs, recording_inputs
 from inputs import Family, Outcome, Place, Request, Server, apart, fault, root, run, write
 from odd_files import odd_inputs
@@ -57,6 +64,7 @@ FAMILIES = {
     "limiters": Family(256, "a state has 1 MiB", limiter_inputs),
     "recordings": Family(512, "a line has some megabytes", recording_inputs),
     "configuration": Family(512, "a configuration has some kilobytes", configuration_inputs),
+    "disks": Family(1024, "a small run has little beside libtorch", disk_inputs),
 }
 
 
@@ -85,8 +93,13 @@ def outcomes(place: Place, family: Family, folder: Path, pattern: str) -> Iterat
                 own = folder / str(number)
                 own.mkdir(parents=True)
                 apart(lambda: [write(own / path, content) for path, content in each.files.items()])
-                found = run([place.gavel, *each.command], own, family.bound)
+                with each.around(own) if each.around else nullcontext():
+                    found = run([*each.through, place.gavel, *each.command], own, family.bound, each)
+                    left = each.after(own, found) if each.after else None
                 shutil.rmtree(own)
+                if left:
+                    yield each.name, found, left
+                    continue
             yield each.name, found, fault(found, each.says, family.bound, server is not None)
     finally:
         if server:
