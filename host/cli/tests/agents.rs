@@ -3,11 +3,14 @@
 #![cfg(feature = "train")]
 
 mod project;
+#[path = "project/user.rs"]
+mod user;
 
 use project::{Project, built, lines, stderr};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use user::PlayedUser;
 
 /// The arguments of a run in which two speakers debate.
 fn debate(settings: &[&str]) -> Vec<String> {
@@ -187,11 +190,11 @@ fn a_configuration_of_an_agent_that_cannot_be_says_why() {
     assert!(said.contains("rounds must be at least 1, not 0"), "{said}");
 }
 
-/// A project whose rows let the guest `acts` do this.
-fn acting(act: &Value) -> Project {
+/// A project whose rows set this for the agent: for the guest `acts`, what it does.
+fn acting(settings: &Value) -> Project {
     let project = Project::new();
     let rows = lines(&project.path("train.jsonl")).into_iter().map(|mut row| {
-        row.insert("extra_info".into(), json!({"agent_kwargs": act}));
+        row.insert("extra_info".into(), json!({"agent_kwargs": settings}));
         Value::Object(row).to_string() + "\n"
     });
     project.write("train.jsonl", &rows.collect::<String>());
@@ -269,6 +272,133 @@ fn states_and_objects_reach_rewards_and_replay_without_the_tool_and_the_agent() 
     assert!(said.contains("4 samples, 8 verdicts given again: all the same, to the last bit"), "{said}");
     project.write(trajectories, &project.read(trajectories).replace(r#""sum":5"#, r#""sum":6"#));
     assert_eq!(project.run(&["replay", "runs/run"]).status.code(), Some(1));
+}
+
+/// The arguments of a step in which the policy speaks with the user of this plugin, in turns of a few tokens.
+fn with_user(plugin: &str, settings: &[&str]) -> Vec<String> {
+    let agent = format!("agent.path={:?}", built(&format!("plugins/{plugin}.wasm")));
+    let common = [
+        "agent.params={max_tokens=6}",
+        "agent.limits={cpu=\"60s\"}",
+        "train.steps=1",
+        "train.mini_batch_prompts=4",
+        "rollout.max_tokens=400",
+        "model.init.max_position_embeddings=512",
+        "log.token_ids=true",
+        &agent,
+    ];
+    let settings = common.iter().chain(settings).flat_map(|setting| ["--set", setting]);
+    ["train", "-c", "train.toml"].into_iter().chain(settings).map(str::to_owned).collect()
+}
+
+/// Adds the endpoint of a user to the configuration.
+fn add_endpoint(project: &Project, user: &PlayedUser, more: &str) {
+    let endpoint = format!("[chat.user]\nbase_url = \"http://{}/v1\"\nmodel = \"m\"\n{more}\n", user.address);
+    project.write("train.toml", &format!("{}\n{endpoint}", project.read("train.toml")));
+}
+
+/// The trajectories of the step, each checked to have these messages of the user between turns of the policy, and to
+/// learn nothing of them.
+fn spoken(project: &Project, said: &[&str]) -> Vec<serde_json::Map<String, Value>> {
+    let trajectories = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    assert_eq!(trajectories.len(), 16);
+    for line in &trajectories {
+        let messages = line["messages"].as_array().unwrap();
+        let (policy, user): (Vec<_>, Vec<_>) = messages.iter().enumerate().partition(|(number, _)| number % 2 == 0);
+        assert!(policy.iter().all(|(_, message)| message["role"] == "assistant"), "{line:?}");
+        assert!(user.iter().all(|(_, message)| message["role"] == "user"), "{line:?}");
+        assert_eq!(user.iter().map(|(_, message)| message["content"].as_str().unwrap()).collect::<Vec<_>>(), said);
+        assert_eq!(policy.len(), said.len() + 1, "{line:?}");
+        assert_eq!(line.get("by_agent"), None, "{line:?}");
+        let mask: Vec<usize> = serde_json::from_value(line["token_ids"]["loss_mask"].clone()).unwrap();
+        assert_eq!(mask.len(), 2 * said.len() + 1, "{line:?}");
+        assert!(mask.iter().step_by(2).all(|learned| (1..=6).contains(learned)), "{line:?}");
+        // A token is a byte.
+        assert!(mask.iter().skip(1).step_by(2).zip(said).all(|(masked, text)| *masked > text.len()), "{line:?}");
+        assert_eq!(json!(mask.iter().sum::<usize>()), line["response_length"]);
+    }
+    let metrics = &project.metrics("runs/run")[1];
+    assert!(metrics["logprob_mismatch"].as_f64().unwrap() < 1e-4, "{metrics:?}");
+    trajectories
+}
+
+#[test]
+fn a_scripted_user_speaks_and_is_not_learned() {
+    let project = acting(&json!({"script": ["And why is that?", "Are you sure?"]}));
+    succeed(&project, &with_user("scripted-user", &[]));
+    for line in spoken(&project, &["And why is that?", "Are you sure?"]) {
+        assert_eq!(line["extra"], json!({"user_turns": 2, "ended": "script"}));
+        assert_eq!(line["response"], line["messages"][4]["content"]);
+    }
+    let said = succeed(&project, &["replay".to_owned(), "runs/run".to_owned()]);
+    assert!(said.contains("16 samples, 16 verdicts given again: all the same"), "{said}");
+}
+
+#[test]
+fn a_model_plays_the_user_and_a_replay_does_without_it() {
+    let project = acting(&json!({"instructions": "You want to know why."}));
+    let key = |row: &str| row.replace("\"ground_truth\":\"", "\"ground_truth\":\"secret ");
+    project.write("train.jsonl", &key(&project.read("train.jsonl")));
+    assert!(project.read("train.jsonl").contains("secret 7"));
+    let user = PlayedUser::start(usize::MAX);
+    add_endpoint(&project, &user, "");
+    let settings = ["agent.grant={chat=[\"user\"]}", "agent.params={max_tokens=6,options={temperature=0}}"];
+    succeed(&project, &with_user("simulated-user", &settings));
+    let trajectories = spoken(&project, &["And why is that?"]);
+    for line in &trajectories {
+        assert_eq!(line["extra"], json!({"user_turns": 1, "ended": "stop", "farewell": "I see."}));
+        assert!(!json!(line).to_string().contains("###STOP###"), "{line:?}");
+    }
+
+    // The model is the user, reads what was said alone, and never the answer key.
+    let requests = user.requests();
+    assert_eq!(requests.len(), 2 * 16);
+    for request in &requests {
+        let messages = request["messages"].as_array().unwrap();
+        let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+        let all = ["system", "user", "assistant", "user", "assistant", "user"];
+        assert_eq!(roles, all[..roles.len()]);
+        let text = |number: usize| messages[number]["content"].as_str().unwrap();
+        assert!(text(0).contains("You want to know why.") && text(0).contains("###STOP###"), "{}", text(0));
+        assert!(text(2).starts_with("Say "), "{}", text(2));
+        assert_eq!(request["temperature"], 0);
+        assert!(!request.to_string().contains("secret"), "{request}");
+    }
+
+    // Each answer is on the tape, and each request is noted with its sample.
+    let taped = lines(&project.path("runs/run/tape/index.jsonl"));
+    assert_eq!(taped.len(), 2 * 16);
+    assert!(taped.iter().all(|entry| entry["plugin"] == "agent" && entry["import"] == "chat"), "{taped:?}");
+    let calls = lines(&project.path("runs/run/calls/step-000001.jsonl"));
+    assert!(calls.iter().all(|call| call["endpoint"] == "user" && call["ended"] == "answered"), "{calls:?}");
+    let mut made_for: Vec<&str> = calls.iter().map(|call| call["for"].as_str().unwrap()).collect();
+    let mut expected: Vec<&str> = trajectories.iter().flat_map(|line| [line["id"].as_str().unwrap(); 2]).collect();
+    made_for.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(made_for, expected);
+    drop(user);
+    let said = succeed(&project, &["replay".to_owned(), "runs/run".to_owned()]);
+    assert!(said.contains("16 samples, 16 verdicts given again: all the same"), "{said}");
+}
+
+#[test]
+fn a_sample_whose_user_does_not_answer_is_unavailable_and_has_no_reward() {
+    let project = acting(&json!({"instructions": "You want to know why."}));
+    // Each sample asks once, and again if it is answered, so that from 4 to 10 of 16 come to their end.
+    let user = PlayedUser::start(20);
+    add_endpoint(&project, &user, "retries = 0\non_endpoint_down = \"drop\"");
+    let settings = ["agent.grant={chat=[\"user\"]}", "train.max_failure_rate=1.0"];
+    // Whether there is something to learn from depends on which samples came to their end.
+    let output = project.run(&with_user("simulated-user", &settings).iter().map(String::as_str).collect::<Vec<_>>());
+    let trajectories = lines(&project.path("runs/run/trajectories/step-000001.jsonl"));
+    let (ended, failed): (Vec<_>, Vec<_>) = trajectories.iter().partition(|line| line.contains_key("extra"));
+    assert!(ended.len() + failed.len() == 16 && (4..=10).contains(&ended.len()), "{}", stderr(&output));
+    assert!(ended.iter().all(|line| line["outcome"] == "scored" && line["reward"].is_number()), "{ended:?}");
+    for line in failed {
+        assert_eq!((&line["outcome"], &line["reward"]), (&json!("unavailable"), &Value::Null), "{line:?}");
+        assert_eq!((&line["error"]["kind"], &line["error"]["stage"]), (&json!("unavailable"), &json!("agent")));
+        assert_eq!((&line["error"]["retryable"], &line["advantage"]), (&json!(true), &Value::Null), "{line:?}");
+    }
 }
 
 /// Compares each token of conversations in which a tool answers and a user speaks. A conversation is continued token

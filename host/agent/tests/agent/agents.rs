@@ -412,3 +412,37 @@ fn a_summary_begins_a_new_context() {
     assert!(policy.saw(3).contains("What you found out so far:\n\nIt was all x."), "{}", policy.saw(3));
     assert!(!policy.saw(3).contains("xxxx"));
 }
+
+#[test]
+fn what_a_scripted_user_says_is_read_and_not_learned() {
+    let call = r#"<tool_call>
+{"name": "add", "arguments": {"by": 5}}
+</tool_call>"#;
+    let turns = ["It is 4.", call, "It is 5.", "Yes."];
+    let params = json!({"script": ["Use the tool.", "Sure?"]});
+    let (sample, policy) = ask("scripted-user", params, &turns, 10_000);
+    assert_eq!((sample.response().as_str(), speakers(&sample)), ("Yes.", vec!["-"]));
+    let of_user = sample.trajectories[0].messages.iter().filter(|message| message.role == Role::User);
+    assert_eq!(of_user.map(Message::text).collect::<Vec<_>>(), ["Use the tool.", "Sure?"]);
+    assert_eq!(learned(&sample, 0), turns.concat());
+    assert!(policy.saw(0).contains("Adds to the sum and returns it."), "{}", policy.saw(0));
+    assert_eq!(serde_json::to_value(&sample.extra).unwrap(), json!({"user_turns": 2, "ended": "script"}));
+    assert_eq!(reasons(&sample), [FinishReason::Stop]);
+}
+
+#[test]
+fn a_scripted_user_writes_first_and_ends_with_the_turns_of_the_policy() {
+    let policy = Arc::new(Scripted::new(text("qwen2_5"), &["5", "10", "20", "40"]));
+    let script = ["2 + 3?", "Twice that?", "Again?", "Again?", "Again?"];
+    let prompt = json!([{"role": "system", "content": "Be brief."}]);
+    let row = json!({"prompt": prompt, "extra_info": {"agent_kwargs": {"script": script}}});
+    let sample = play(agent(built("plugins/scripted-user.wasm"), json!({"opening": "user"})), &policy, row, 10_000);
+    let opening = sample.trajectories[0].opening.as_ref().unwrap();
+    assert_eq!(texts(&opening.messages), ["Be brief.", "2 + 3?"]);
+    // Nothing of the message that was not answered is kept.
+    let said = ["5", "Twice that?", "10", "Again?", "20", "Again?", "40"];
+    assert_eq!(texts(&sample.trajectories[0].messages), said);
+    assert_eq!((sample.response().as_str(), learned(&sample, 0).as_str()), ("40", "5102040"));
+    assert_eq!(serde_json::to_value(&sample.extra).unwrap(), json!({"user_turns": 4, "ended": "exhausted"}));
+    assert_eq!(reasons(&sample), [FinishReason::MaxTurns]);
+}
