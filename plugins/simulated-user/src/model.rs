@@ -45,9 +45,9 @@ impl<'a> Player<'a> {
         Self { model, system }
     }
 
-    /// The conversation from the user's side: the model is the user, and the assistant speaks to it. `problem` is what was
-    /// wrong with its last reply.
-    fn messages(&self, dialogue: &Dialogue, problem: Option<Unusable>) -> Vec<Message> {
+    /// The conversation from the user's side: the model is the user, and the assistant speaks to it. `problem` is the
+    /// number of its last reply and what was wrong with it.
+    fn messages(&self, dialogue: &Dialogue, problem: Option<(u32, Unusable)>) -> Vec<Message> {
         let lines = dialogue.lines().iter().map(|line| match line.by {
             Side::User => (Role::Assistant, line.text.clone()),
             Side::Policy => (Role::User, line.text.clone()),
@@ -56,10 +56,11 @@ impl<'a> Player<'a> {
         let is_greeted = dialogue.lines().first().is_none_or(|first| first.by == Side::User);
         let greeting = is_greeted.then(|| (Role::User, self.model.greeting.clone()));
         let mut messages: Vec<(Role, String)> = greeting.into_iter().chain(lines).collect();
-        if let (Some(problem), Some((_, text))) = (problem, messages.last_mut()) {
+        if let (Some((number, problem)), Some((_, text))) = (problem, messages.last_mut()) {
+            // With its number, as a cache answers an equal request with the same reply.
             let most = self.model.max_chars;
             text.push_str(&format!(
-                "\n\n(This note is not from the assistant. Your last reply was {problem}. Write the user's next message, of at most {most} characters.)"
+                "\n\n(This note is not from the assistant. Your reply {number} was {problem}. Write the user's next message, of at most {most} characters.)"
             ));
         }
         let system = Message::system(&self.system);
@@ -72,13 +73,13 @@ impl<'a> Player<'a> {
         let Model { endpoint, stop, max_chars, retries, .. } = self.model;
         let rules = Rules { stop, max_chars: *max_chars, may_end: dialogue.is_answered() };
         let mut problem = None;
-        for _ in 0..=*retries {
+        for number in 1..=retries.saturating_add(1) {
             match rules.read(&send(self.messages(dialogue, problem))?) {
                 Ok(said) => return Ok(said),
-                Err(unusable) => problem = Some(unusable),
+                Err(unusable) => problem = Some((number, unusable)),
             }
         }
-        let last = problem.map(|last| format!("; the last reply was {last}")).unwrap_or_default();
+        let last = problem.map(|(_, last)| format!("; the last reply was {last}")).unwrap_or_default();
         let what = format!("the model of the endpoint `{endpoint}` wrote no message of a user{last}");
         Err(Failure::unavailable(what))
     }
@@ -157,7 +158,10 @@ mod tests {
         assert_eq!(said.unwrap(), Said::Message("Order 7.".into()));
         assert_eq!((requests.len(), requests[0].as_str()), (3, "Which order?"));
         assert!(requests[1].starts_with("Which order?\n\n(This note is not from the assistant."), "{requests:?}");
-        assert!(requests[1].contains("was empty") && requests[2].contains("was 22 characters long"), "{requests:?}");
+        assert!(requests[1].contains("reply 1 was empty"), "{requests:?}");
+        assert!(requests[2].contains("reply 2 was 22 characters long"), "{requests:?}");
+        let (_, requests) = asked(2, &[Ok(""), Ok(""), Ok("Order 7.")]);
+        assert_ne!(requests[1], requests[2]);
         let (said, requests) = asked(2, &[Ok("Thanks. ###STOP###")]);
         assert_eq!((said.unwrap(), requests.len()), (Said::Farewell("Thanks.".into()), 1));
     }

@@ -29,7 +29,7 @@ You play a user who speaks with an assistant. You are not the assistant.
 pub struct Params {
     /// The model, by the name of its `[chat.NAME]`.
     pub(crate) endpoint: String,
-    /// Who the user is and wants, for rows that do not tell.
+    /// Who the user is and wants, for rows without instructions of their own.
     pub(crate) instructions: Option<String>,
     /// The system prompt of the model.
     pub(crate) system: String,
@@ -72,7 +72,7 @@ impl Default for Params {
 /// Parameters that were checked.
 pub(crate) struct Config {
     pub(crate) model: Model,
-    /// Who the user is and wants, for rows that do not tell.
+    /// Who the user is and wants, for rows without instructions of their own.
     pub(crate) instructions: Option<String>,
     pub(crate) opening: Opening,
     /// How turns of the policy are drawn.
