@@ -1,7 +1,7 @@
 //! The policy, as an episode asks it.
 
 use futures::future::BoxFuture;
-use gavel_data::FinishReason;
+use gavel_data::{FinishReason, SamplingMasks};
 use gavel_text::TextModel;
 use std::error::Error;
 use std::fmt;
@@ -95,10 +95,13 @@ impl fmt::Debug for ConversationKey {
 pub struct Turn {
     /// Token ids, including the token that ended the turn.
     pub ids: Vec<u32>,
-    /// For each token: its log-probability when it was drawn, after temperature, before any truncation.
+    /// For each token: its log-probability when it was drawn, after temperature. With `masks`, it is among the tokens
+    /// that could be drawn, otherwise before any truncation.
     pub logprobs: Vec<f32>,
     /// For each token: the version of the policy that drew it.
     pub versions: Vec<u64>,
+    /// For each token: which tokens could be drawn. No positions if the policy does not keep them.
+    pub masks: SamplingMasks,
     /// `Stop` or `Length`.
     pub finish_reason: FinishReason,
 }

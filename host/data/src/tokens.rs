@@ -1,5 +1,6 @@
 //! The tokens of a trajectory, or their counts.
 
+use crate::sampling_masks::SamplingMasks;
 use serde::{Deserialize, Serialize};
 
 /// The tokens of a trajectory: the prompt, then everything after it.
@@ -12,10 +13,15 @@ pub struct Tokens {
     /// For each response token: whether the policy wrote it.
     pub loss_mask: Vec<bool>,
     /// For each response token: its log-probability when it was sampled, after
-    /// temperature, before any truncation; 0 where the policy did not write it.
+    /// temperature; 0 where the policy did not write it. Where `masks` has
+    /// positions, it is of the distribution that was drawn from; otherwise of
+    /// the one before any truncation.
     pub logprobs: Vec<f32>,
     /// For each response token: the version of the policy that wrote it.
     pub versions: Vec<u64>,
+    /// For each response token: which tokens could be drawn; positions past the
+    /// end are not cut. No positions if rollout did not keep them.
+    pub masks: SamplingMasks,
 }
 
 /// The counts of a trajectory's tokens, which a plugin can read.

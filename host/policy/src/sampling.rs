@@ -26,6 +26,9 @@ pub struct Sampling {
     pub max_tokens: usize,
     /// Tokens that end a response; they belong to it.
     pub stop_ids: Vec<u32>,
+    /// Whether the tokens that could be drawn are kept for each token, and its
+    /// log-probability is among them, not before tokens are cut off.
+    pub masked: bool,
 }
 
 impl Sampling {
@@ -40,6 +43,7 @@ impl Sampling {
             logit_bias: Vec::new(),
             max_tokens,
             stop_ids,
+            masked: false,
         }
     }
 
@@ -83,6 +87,12 @@ impl Sampling {
     /// Whether some tokens cannot be drawn.
     pub fn is_truncated(&self) -> bool {
         self.top_k.is_some() || self.top_p < 1.0 || self.min_p > 0.0
+    }
+
+    /// Whether it keeps which tokens could be drawn, and some could not. The
+    /// most probable token is not drawn: there is nothing to keep.
+    pub(crate) fn keeps_cuts(&self) -> bool {
+        self.masked && self.is_truncated() && !self.is_greedy()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::sampling::Sampling;
-use gavel_data::FinishReason;
+use gavel_data::{FinishReason, SamplingMasks};
 use std::sync::Arc;
 
 /// The limits of an engine.
@@ -130,11 +130,16 @@ pub struct Finished {
     pub id: u64,
     /// The tokens drawn, the stop token included.
     pub response: Vec<u32>,
-    /// For each token, its log-probability after penalties and temperature and
-    /// before truncation. At temperature 0 it is the one at temperature 1.
+    /// For each token, its log-probability after biases, penalties and
+    /// temperature: before truncation, or, where [`Sampling::masked`] is set,
+    /// after it, among the tokens that could be drawn. At temperature 0 it is
+    /// the one at temperature 1, before truncation.
     pub logprobs: Vec<f32>,
     /// For each token, the version of the policy that drew it.
     pub versions: Vec<u64>,
+    /// For each token, which tokens could be drawn, where [`Sampling::masked`]
+    /// is set; otherwise no positions.
+    pub masks: SamplingMasks,
     /// Why it ended: `Stop` or `Length`.
     pub finish_reason: FinishReason,
 }

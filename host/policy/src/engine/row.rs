@@ -1,7 +1,7 @@
 //! A response under way.
 
 use super::request::{Finished, Request};
-use gavel_data::{FinishReason, seed};
+use gavel_data::{FinishReason, SamplingMasks, seed};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub(super) struct Row {
     pub(super) response: Vec<u32>,
     pub(super) logprobs: Vec<f32>,
     pub(super) versions: Vec<u64>,
+    /// As in [`Finished::masks`].
+    pub(super) masks: SamplingMasks,
 }
 
 impl Row {
@@ -35,6 +37,7 @@ impl Row {
             response: Vec::new(),
             logprobs: Vec::new(),
             versions: Vec::new(),
+            masks: SamplingMasks::new(),
         }
     }
 
@@ -83,6 +86,7 @@ impl Row {
             response: self.response,
             logprobs: self.logprobs,
             versions: self.versions,
+            masks: self.masks,
             finish_reason,
         }
     }
