@@ -27,7 +27,9 @@ pub struct Sampling {
     /// Tokens that end a response; they belong to it.
     pub stop_ids: Vec<u32>,
     /// Whether the tokens that could be drawn are kept for each token, and its
-    /// log-probability is among them, not before tokens are cut off.
+    /// log-probability is among them, not before tokens are cut off. A token
+    /// takes at most an eighth of a byte for each token of the vocabulary, and
+    /// as a rule one or two bytes for each that could be drawn.
     pub masked: bool,
 }
 

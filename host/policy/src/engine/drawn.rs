@@ -1,6 +1,7 @@
 //! The tokens that a step draws.
 
 use crate::error::Result;
+use gavel_data::SamplingMask;
 use tch::{Device, Kind, Tensor};
 
 /// A token for each row, on the device.
@@ -23,10 +24,19 @@ pub(super) struct Drawn {
 /// The token that was drawn for a row.
 pub(super) struct Pick {
     pub(super) token: u32,
-    /// As in [`Draw`].
+    /// As in [`Draw`]; for a row that keeps what could be drawn, among these tokens.
     pub(super) logprob: f32,
     /// The most probable tokens, as many as the row asks for.
     pub(super) top: Vec<(u32, f32)>,
+    /// The tokens that could be drawn, if the row keeps them.
+    pub(super) mask: SamplingMask,
+}
+
+impl Pick {
+    /// A token with its log-probability, of a row that keeps nothing else.
+    pub(super) fn new((token, logprob): (u32, f32)) -> Self {
+        Self { token, logprob, top: Vec::new(), mask: SamplingMask::All }
+    }
 }
 
 impl Draw {

@@ -10,6 +10,7 @@
 //! kept beside the keys and values of the rows under way.
 
 mod cache_budget;
+mod could_draw;
 mod decoding;
 mod draw_kernels;
 mod drawn;
@@ -235,6 +236,9 @@ impl Engine {
             row.response.push(pick.token);
             row.logprobs.push(pick.logprob);
             row.versions.push(version);
+            if row.request.sampling.masked {
+                row.masks.push(&pick.mask);
+            }
             drawn.push(DrawnToken { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
         slots.keep(|row| row.finish_reason().is_some(), changes).map_err(|error| error.during(phase))?;

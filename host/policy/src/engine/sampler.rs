@@ -1,6 +1,7 @@
 //! Draws one token a row from logits, on the device: the inverse of the
 //! cumulative distribution at a given uniform number.
 
+use super::could_draw::CouldDraw;
 use super::draw_kernels::draw_by_kernels;
 use super::drawn::{Draw, Drawn, Pick, numbers, pairs, side_by_side};
 use super::inputs::StepInputs;
@@ -73,8 +74,8 @@ impl Sampler {
         self.seen = Seen::default();
     }
 
-    /// Draws from `logits`, `[rows, vocab]`, of which the last may be padding, with one transfer to the host, and one for
-    /// the most probable tokens.
+    /// Draws from `logits`, `[rows, vocab]`, of which the last may be padding, with one transfer to the host. Where a row
+    /// asks for them, there is one more for the most probable tokens, and one for the tokens that could be drawn.
     pub(super) fn sample(
         &mut self,
         rows: &[Row],
@@ -99,10 +100,10 @@ impl Sampler {
         let (draw, picks) = match form.truncated.filter(|_| form.greedy != Greedy::All) {
             None => {
                 let draw = draw_from(&probs, &probs, inputs, form)?;
-                let picks = pairs(&draw.side_by_side()?)?;
+                let picks = pairs(&draw.side_by_side()?)?.into_iter().map(Pick::new).collect();
                 (draw, picks)
             }
-            Some(least) => self.truncated(&probs, inputs, form, Depth::at_least(least, self.vocab))?,
+            Some(least) => self.truncated(rows, &probs, inputs, form, Depth::at_least(least, self.vocab))?,
         };
         if form.is_penalised {
             // Without padding, which has the slot of a row.
@@ -111,30 +112,35 @@ impl Sampler {
         }
         let mut top = most_probable(rows, &logits)?.into_iter();
         let all = picks.into_iter().take(rows.len());
-        Ok(all.map(|(token, logprob)| Pick { token, logprob, top: top.next().unwrap_or_default() }).collect())
+        Ok(all.map(|pick| Pick { top: top.next().unwrap_or_default(), ..pick }).collect())
     }
 
     /// Draws from `probs` without the tokens that are cut off. Most often it is enough to sort the most probable tokens;
     /// if not, it sorts all.
     fn truncated(
         &self,
+        rows: &[Row],
         probs: &Tensor,
         inputs: &StepInputs,
         form: Form,
         depth: Depth,
-    ) -> Result<(Draw, Vec<(u32, f32)>)> {
+    ) -> Result<(Draw, Vec<Pick>)> {
         let (kept, is_enough) = truncate(probs, inputs, depth)?;
         let draw = draw_from(probs, &kept, inputs, form)?;
-        let Some(is_enough) = is_enough else {
-            let picks = pairs(&draw.side_by_side()?)?;
-            return Ok((draw, picks));
-        };
-        let found = numbers(&side_by_side(&[&draw.tokens, &draw.logprobs, &is_enough])?)?;
-        let found: Vec<_> = found.chunks(3).collect();
-        if found.iter().any(|row| row[2] == 0.0) {
-            return self.truncated(probs, inputs, form, Depth::All);
+        let could_draw = CouldDraw::of(rows, &kept, &draw.tokens)?;
+        let mut columns = vec![&draw.tokens, &draw.logprobs];
+        columns.extend(&is_enough);
+        columns.extend(could_draw.iter().flat_map(CouldDraw::columns));
+        let found = numbers(&side_by_side(&columns)?)?;
+        let found: Vec<&[f64]> = found.chunks(columns.len()).collect();
+        if is_enough.is_some() && found.iter().any(|row| row[2] == 0.0) {
+            return self.truncated(rows, probs, inputs, form, Depth::All);
         }
-        Ok((draw, found.into_iter().map(|row| (row[0] as u32, row[1] as f32)).collect()))
+        let mut picks: Vec<Pick> = found.iter().map(|row| Pick::new((row[0] as u32, row[1] as f32))).collect();
+        if let Some(could_draw) = could_draw {
+            could_draw.add_to(&mut picks, &found)?;
+        }
+        Ok((draw, picks))
     }
 }
 

@@ -61,6 +61,6 @@ impl UnreadStep {
         let broken = self.rows.iter().zip(&all).filter(|(_, (_, logprob))| !logprob.is_finite());
         broken.map(|(row, _)| row.slot).try_for_each(|slot| slots.clear_unused(slot))?;
         let of = places.iter().filter_map(|&place| all.get(place));
-        Ok(of.map(|&(token, logprob)| Pick { token, logprob, top: Vec::new() }).collect())
+        Ok(of.copied().map(Pick::new).collect())
     }
 }

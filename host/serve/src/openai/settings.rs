@@ -182,6 +182,7 @@ impl Settings {
             logit_bias: self.logit_bias.iter().flatten().map(bias).collect::<Result<_, _>>()?,
             max_tokens: self.max_tokens().map_or(default.max_tokens, |most| most.max(1)),
             stop_ids,
+            masked: false,
         };
         sampling.validate().map_err(|error| ApiError::invalid(error.to_string()))?;
         Ok(sampling)
