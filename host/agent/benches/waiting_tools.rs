@@ -10,7 +10,7 @@ use gavel_agent::{
     Episode, EpisodeLimits, EpisodeProgress, History, LeftOut, OnToolFailure, PendingTurn, Policy, ToolLimits, ToolSet,
     Tools, Turn, TurnRequest,
 };
-use gavel_data::{FinishReason, Message, Role, Task};
+use gavel_data::{FinishReason, Message, Role, SamplingMasks, Task};
 use gavel_plugin::{ClockGrant, Grants, Limits, PluginSpec, Sandbox, SandboxConfig};
 use gavel_text::TextModel;
 use std::convert::Infallible;
@@ -56,7 +56,10 @@ impl Policy for Waiting {
             let mut ids = self.text.tokenizer.encode(&written).unwrap();
             ids.push(self.text.tokenizer.eos());
             let (logprobs, versions) = (vec![0.0; ids.len()], vec![0; ids.len()]);
-            async move { Ok(Turn { ids, logprobs, versions, finish_reason: FinishReason::Stop }) }.boxed()
+            async move {
+                Ok(Turn { ids, logprobs, versions, masks: SamplingMasks::new(), finish_reason: FinishReason::Stop })
+            }
+            .boxed()
         };
         Ok(requests.into_iter().map(turn).collect())
     }

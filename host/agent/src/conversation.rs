@@ -113,6 +113,11 @@ impl Conversation {
         self.messages.push(reply.clone().into_message());
         let tokens = &mut self.tokens;
         self.last_turn = turn.ids.len();
+        if !turn.masks.is_empty() {
+            // Nothing was drawn for the tokens of others, so that nothing was cut.
+            tokens.masks.pad(tokens.response.len());
+            tokens.masks.append(&turn.masks);
+        }
         tokens.loss_mask.extend(turn.ids.iter().map(|_| true));
         tokens.response.extend(turn.ids);
         tokens.logprobs.extend(turn.logprobs);

@@ -121,6 +121,7 @@ mod tests {
     use super::*;
     use crate::message::Role;
     use crate::rollout_report::ToolEnding;
+    use crate::sampling_masks::SamplingMasks;
     use crate::tokens::Tokens;
     use crate::trace::{CallTrace, TurnTrace};
 
@@ -133,6 +134,7 @@ mod tests {
             loss_mask: vec![true, false, true],
             logprobs: vec![-0.5; 3],
             versions: vec![4, 4, 5],
+            masks: SamplingMasks::new(),
         };
         let trajectory = Trajectory {
             opening: None,

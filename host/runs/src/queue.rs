@@ -92,7 +92,7 @@ impl<'a> From<&'a QueuedGroup> for Line<'a> {
             messages: Cow::Borrowed(&trajectory.messages),
             by_agent: Cow::Borrowed(&trajectory.by_agent),
             finish_reason: trajectory.finish_reason,
-            token_ids: trajectory.tokens().map(PackedTokens::from),
+            token_ids: trajectory.tokens().map(PackedTokens::with_masks),
             trace: Cow::Borrowed(&trajectory.trace),
             rollout: Cow::Borrowed(&trajectory.report),
         };
@@ -194,17 +194,20 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<QueuedGroup>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gavel_data::{Opening, OutcomeKind, Role, Tokens};
+    use gavel_data::{Opening, OutcomeKind, Role, SamplingMask, SamplingMasks, Tokens};
     use std::sync::Arc;
 
     #[test]
     fn groups_come_back_with_their_tokens_and_outcomes() {
+        let mut masks = SamplingMasks::new();
+        masks.push(&SamplingMask::Except(vec![5, 9]));
         let tokens = Tokens {
             prompt: vec![1, 2],
             response: vec![3, 4],
             loss_mask: vec![true, false],
             logprobs: vec![-0.1, 0.0],
             versions: vec![7, 8],
+            masks,
         };
         let trajectory = Trajectory {
             opening: Some(Opening { speaker: "pro".into(), messages: vec![Message::new(Role::User, "q")] }),

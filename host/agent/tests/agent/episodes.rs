@@ -4,7 +4,7 @@ use crate::common::{Scripted, limits, patient_toolbox, sandbox, task, text, tool
 use gavel_agent::{
     Episode, EpisodeLimits, EpisodeProgress, History, LeftOut, Policy, ToolLimits, ToolSet, ToolSetError, Tools,
 };
-use gavel_data::{Budget, FinishReason, Message, Role, RolloutStage, Sample, ToolEnding, Trajectory};
+use gavel_data::{Budget, FinishReason, Message, Role, RolloutStage, Sample, SamplingMask, ToolEnding, Trajectory};
 use gavel_plugin::{PluginSpec, Sandbox};
 use gavel_text::RenderOptions;
 use serde_json::{Value, json};
@@ -115,6 +115,10 @@ fn what_the_policy_wrote_is_kept_to_the_token() {
     let written = |number: &f32| *number != 0.0;
     assert!(tokens.logprobs.iter().zip(&tokens.loss_mask).all(|(logprob, mask)| written(logprob) == *mask));
     assert_eq!(tokens.versions, vec![3; tokens.response.len()]);
+    for (at, (id, mask)) in tokens.response.iter().zip(&tokens.loss_mask).enumerate() {
+        let could = if *mask { SamplingMask::Only(vec![*id]) } else { SamplingMask::All };
+        assert_eq!(tokens.masks.get(at), could, "token {at}");
+    }
 }
 
 #[test]

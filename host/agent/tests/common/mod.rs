@@ -6,7 +6,7 @@ use gavel_agent::{
     ConversationKey, EpisodeLimits, History, LeftOut, McpSource, McpSpec, OnFailedCall, OnToolFailure, PendingTurn,
     Policy, ToolLimits, Turn, TurnRequest,
 };
-use gavel_data::{FinishReason, Task};
+use gavel_data::{FinishReason, SamplingMask, SamplingMasks, Task};
 use gavel_plugin::{Limits, PluginSpec, Sandbox, SandboxConfig};
 use gavel_text::TextModel;
 use serde_json::{Value, json};
@@ -107,9 +107,12 @@ impl Policy for Scripted {
             let finish_reason = if ids.len() > request.max_tokens { FinishReason::Length } else { FinishReason::Stop };
             ids.truncate(request.max_tokens);
             let (logprobs, versions) = (vec![-0.5; ids.len()], vec![3; ids.len()]);
+            // As if nothing but the script could be drawn.
+            let mut masks = SamplingMasks::new();
+            ids.iter().for_each(|id| masks.push(&SamplingMask::Only(vec![*id])));
             self.conversations.lock().unwrap().extend(request.conversation.take().map(|key| key.number()));
             self.asked.lock().unwrap().push(request);
-            async move { Ok(Turn { ids, logprobs, versions, finish_reason }) }.boxed()
+            async move { Ok(Turn { ids, logprobs, versions, masks, finish_reason }) }.boxed()
         };
         let turns = requests.into_iter().map(turn).collect();
         self.confirming.lock().unwrap().push(start.elapsed().as_secs_f64());

@@ -1,8 +1,8 @@
 //! A sample with a value in every field that a plugin can read, and the verdicts of other rewards on it.
 
 use gavel_data::{
-    CallTrace, Credit, FinishReason, Message, Metric, Opening, PriorVerdict, Role, Sample, Score, Task, Tokens,
-    ToolCall, ToolEnding, Trace, Trajectory, TurnTrace,
+    CallTrace, Credit, FinishReason, Message, Metric, Opening, PriorVerdict, Role, Sample, SamplingMasks, Score, Task,
+    Tokens, ToolCall, ToolEnding, Trace, Trajectory, TurnTrace,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ pub fn full_sample() -> Sample {
         loss_mask: vec![true, false, true, true],
         logprobs: vec![0.0; 4],
         versions: vec![9; 4],
+        masks: SamplingMasks::new(),
     };
     let function = json!({"name": "f", "description": "Does it.", "parameters": {"type": "object"}});
     let trace = Trace {

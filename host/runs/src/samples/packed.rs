@@ -6,10 +6,11 @@
 //! | `logprobs` | of each response token: base64 of 32-bit floats, little-endian |
 //! | `loss_mask` | lengths of runs of response tokens: written by the policy, not written by it, and so on in turn |
 //! | `versions` | `[version, n]`: the version of the policy that wrote the next n response tokens |
+//! | `masks` | which tokens could be drawn, as [`SamplingMasks::to_text`] has it; only in a queue, where rollout kept it |
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gavel_data::Tokens;
+use gavel_data::{SamplingMasks, Tokens};
 use serde::{Deserialize, Serialize};
 
 /// The tokens of a trajectory as stored in a line.
@@ -20,6 +21,8 @@ pub(crate) struct PackedTokens {
     logprobs: String,
     loss_mask: Vec<usize>,
     versions: Vec<(u64, usize)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    masks: Option<String>,
 }
 
 impl From<&Tokens> for PackedTokens {
@@ -48,12 +51,19 @@ impl From<&Tokens> for PackedTokens {
             logprobs: pack(tokens.logprobs.iter().map(|logprob| logprob.to_le_bytes())),
             loss_mask,
             versions,
+            masks: None,
         }
     }
 }
 
 impl PackedTokens {
-    /// Unpacks the tokens. All lists have an entry for each response token.
+    /// The tokens with all that training needs of them: which tokens could be drawn too.
+    pub(crate) fn with_masks(tokens: &Tokens) -> Self {
+        let masks = (!tokens.masks.is_empty()).then(|| tokens.masks.to_text());
+        Self { masks, ..Self::from(tokens) }
+    }
+
+    /// Unpacks the tokens. All lists have an entry for each response token, except for the masks, which may end earlier.
     pub(crate) fn unpack(&self) -> Result<Tokens, String> {
         let prompt = unpack(&self.prompt, "prompt")?.into_iter().map(u32::from_le_bytes).collect();
         let response: Vec<u32> = unpack(&self.response, "response")?.into_iter().map(u32::from_le_bytes).collect();
@@ -72,7 +82,10 @@ impl PackedTokens {
         let loss_mask = runs.flat_map(|(count, is_policy)| std::iter::repeat_n(is_policy, *count)).collect();
         let versions =
             self.versions.iter().flat_map(|(version, count)| std::iter::repeat_n(*version, *count)).collect();
-        Ok(Tokens { prompt, response, loss_mask, logprobs, versions })
+        let masks = self.masks.as_deref().map(SamplingMasks::from_text).transpose();
+        let masks = masks.map_err(|what| format!("`token_ids.masks` is damaged: {what}"))?.unwrap_or_default();
+        check("masks", Some(masks.len().max(expected)))?;
+        Ok(Tokens { prompt, response, loss_mask, logprobs, versions, masks })
     }
 }
 
@@ -98,6 +111,7 @@ fn unpack(text: &str, name: &str) -> Result<Vec<[u8; 4]>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gavel_data::SamplingMask;
     use serde_json::{Value, json};
 
     fn tokens(loss_mask: &[bool], versions: &[u64]) -> Tokens {
@@ -108,6 +122,7 @@ mod tests {
             loss_mask: loss_mask.to_vec(),
             logprobs: (0..count).map(|id| -0.1 * id as f32).collect(),
             versions: versions.to_vec(),
+            masks: SamplingMasks::new(),
         }
     }
 
@@ -123,6 +138,19 @@ mod tests {
             let back = serde_json::from_str::<PackedTokens>(&text).unwrap().unpack().unwrap();
             assert_eq!(back, tokens, "{text}");
         }
+    }
+
+    #[test]
+    fn masks_come_back_where_they_are_packed() {
+        let mut given = tokens(&[true, false, true], &[1; 3]);
+        given.masks.push(&SamplingMask::Only(vec![0, 70_000]));
+        let back = |packed: PackedTokens| packed.unpack().unwrap().masks;
+        assert_eq!(back(PackedTokens::with_masks(&given)), given.masks);
+        assert_eq!(back(PackedTokens::from(&given)), SamplingMasks::new());
+        let text = serde_json::to_string(&PackedTokens::with_masks(&given)).unwrap();
+        assert_eq!(back(serde_json::from_str(&text).unwrap()), given.masks, "{text}");
+        let without = serde_json::to_string(&PackedTokens::with_masks(&tokens(&[true], &[1]))).unwrap();
+        assert!(!without.contains("masks"), "{without}");
     }
 
     #[test]
@@ -145,6 +173,8 @@ mod tests {
             ("logprobs", json!("AAAAAA=="), "`token_ids.logprobs` does not fit the 3 tokens"),
             ("prompt", json!("AAAA"), "`token_ids.prompt` has 3 bytes"),
             ("response", json!("?"), "the base64 of `token_ids.response` is broken"),
+            ("masks", json!("BA=="), "`token_ids.masks` does not fit the 3 tokens"),
+            ("masks", json!("?"), "`token_ids.masks` is damaged: the base64"),
         ] {
             let mut packed: Value = packed.clone();
             packed[key] = value;

@@ -2,8 +2,8 @@ use super::*;
 use crate::tasks::TaskStore;
 use gavel_data::{
     Evaluation, EvaluationRecord, FinishReason, KnownTokens, Message, NotCalled, Outcome, OutcomeKind, Role,
-    RolloutFault, RolloutReport, RolloutStage, Sample, SampleOutcome, Score, Task, TokenCounts, Tokens, ToolEnding,
-    ToolUse, Trajectory,
+    RolloutFault, RolloutReport, RolloutStage, Sample, SampleOutcome, SamplingMasks, Score, Task, TokenCounts, Tokens,
+    ToolEnding, ToolUse, Trajectory,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -24,6 +24,7 @@ fn sample() -> Sample {
             loss_mask: vec![true, false, true],
             logprobs: vec![-0.1, 0.0, f32::MIN],
             versions: vec![version, version, version + 1],
+            masks: SamplingMasks::new(),
         };
         let messages = vec![Message::new(Role::Assistant, text)];
         Trajectory {

@@ -2,7 +2,9 @@
 //! `tests/parity/verl_rewards.py` writes with verl's own scores, each scored by
 //! the component in its sandbox.
 
-use gavel_data::{Blame, EvaluationRecord, Json, Outcome, OutcomeKind, Row, RowReader, Sample, SampleOutcome, Tokens};
+use gavel_data::{
+    Blame, EvaluationRecord, Json, Outcome, OutcomeKind, Row, RowReader, Sample, SampleOutcome, SamplingMasks, Tokens,
+};
 use gavel_plugin::{Limits, PluginSpec, SandboxConfig};
 use gavel_scoring::{Scorer, WeightedPlugin, completion};
 use serde_json::{Value, json};
@@ -136,6 +138,7 @@ fn of_tokens(length: usize) -> Sample {
         loss_mask: [vec![false; length], vec![true; length]].concat(),
         logprobs: vec![0.0; 2 * length],
         versions: vec![0; 2 * length],
+        masks: SamplingMasks::new(),
     };
     let mut shorter = sample.trajectories[0].clone();
     sample.trajectories[0].tokens = Some(tokens(length).into());
