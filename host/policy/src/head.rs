@@ -4,7 +4,7 @@ use crate::config::Head;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::wide_logits::how;
-use gavel_torch::head::{Beside, TokenLogprobs, token_logprobs};
+use gavel_torch::head::{Beside, LogitChanges, TokenLogprobs, changed_logprobs};
 use tch::Tensor;
 
 impl Model {
@@ -28,8 +28,23 @@ impl Model {
         temperature: f64,
         beside: Beside,
     ) -> Result<TokenLogprobs> {
+        self.changed_logprobs_of(hidden, targets, temperature, beside, &LogitChanges::default())
+    }
+
+    /// The same with logits after `changes`, as sampling makes them.
+    ///
+    /// # Errors
+    /// As [`logprobs_of`](Self::logprobs_of), or the changes are of other logits.
+    pub fn changed_logprobs_of(
+        &self,
+        hidden: &Tensor,
+        targets: &Tensor,
+        temperature: f64,
+        beside: Beside,
+        changes: &LogitChanges,
+    ) -> Result<TokenLogprobs> {
         let head = self.language_head()?;
-        Ok(token_logprobs(hidden, head, targets, temperature, beside, how(hidden, head))?)
+        Ok(changed_logprobs(hidden, head, targets, temperature, beside, how(hidden, head), changes)?)
     }
 
     /// `[vocab, hidden]`

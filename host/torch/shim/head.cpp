@@ -25,6 +25,9 @@ using torch::autograd::variable_list;
 // What is computed beside log-probabilities, with the numbers of the Rust side.
 enum Beside : int64_t { NOTHING, ENTROPIES, SQUARES, ARE_MOST_PROBABLE };
 
+// The logit of a token that cannot be drawn: its probability is 0 in 32 and in 64 bits at any temperature. An infinite one
+// would make products that are no number.
+constexpr double IMPOSSIBLE = -1e20;
 // Terms that are added up in 32 bits: the sums of blocks are added up in 64.
 constexpr int64_t VOCABULARY_BLOCK = 512;
 // Rows whose probabilities exist at a time beside their logits.
@@ -117,17 +120,87 @@ at::ScalarType wide(at::ScalarType kind) { return kind == at::kDouble ? at::kDou
 
 bool is_by_rows(const at::Tensor &hidden) { return hidden.is_cpu() && hidden.scalar_type() != at::kDouble; }
 
+// Changes of logits, in the order in which they are made. A place is row · vocabulary + token. Places of earlier rows come
+// first, no place is twice in a tensor, and tensors are undefined if they would be empty.
+struct Changes {
+  // Places, and what is added there.
+  at::Tensor biased, biases;
+  // Places, and the numbers by which positive logits are divided and others multiplied.
+  at::Tensor penalised, penalties;
+  // Rows with places that alone can be drawn, and those places.
+  at::Tensor limited, kept;
+  // Places that cannot be drawn.
+  at::Tensor banned;
+
+  bool any() const { return biased.defined() || penalised.defined() || limited.defined() || banned.defined(); }
+};
+
+// Keeps the places, and their numbers if there are any, from `start` to before `end`, counted from `start` and on `device`.
+void take(at::Tensor &places, at::Tensor *numbers, int64_t start, int64_t end, const at::Device &device) {
+  if (!places.defined()) return;
+  const auto *all = places.const_data_ptr<int64_t>(), *last = all + places.numel();
+  const auto *from = std::lower_bound(all, last, start);
+  const int64_t skipped = from - all, count = std::lower_bound(from, last, end) - from;
+  const auto part = [&](const at::Tensor &x) {
+    return count > 0 ? x.narrow(0, skipped, count).to(device) : at::Tensor();
+  };
+  if (numbers) *numbers = part(*numbers);
+  places = part(places);
+  if (count > 0 && start > 0) places = places.sub(start);
+}
+
+// The changes of the rows from `start` to before `end`, on `device`, from all changes in the memory of the host.
+Changes part_of(Changes by, int64_t start, int64_t end, int64_t vocab, const at::Device &device) {
+  take(by.biased, &by.biases, start * vocab, end * vocab, device);
+  take(by.penalised, &by.penalties, start * vocab, end * vocab, device);
+  take(by.limited, nullptr, start, end, device);
+  take(by.kept, nullptr, start * vocab, end * vocab, device);
+  take(by.banned, nullptr, start * vocab, end * vocab, device);
+  return by;
+}
+
+// Changes logits, `[tokens, vocab]` and in at least 32 bits. Returns the derivative of each penalised logit by what it
+// was, if there are any.
+at::Tensor change(at::Tensor &logits, const Changes &by) {
+  auto all = logits.view(-1);
+  at::Tensor slopes;
+  if (by.biased.defined()) all.index_add_(0, by.biased, by.biases.to(all.scalar_type()));
+  if (by.penalised.defined()) {
+    const auto before = all.index_select(0, by.penalised), penalties = by.penalties.to(all.scalar_type());
+    const auto is_positive = before.gt(0);
+    slopes = at::where(is_positive, penalties.reciprocal(), penalties);
+    all.index_copy_(0, by.penalised, at::where(is_positive, before.div(penalties), before.mul(penalties)));
+  }
+  if (by.limited.defined()) {
+    const auto kept = all.index_select(0, by.kept);
+    logits.index_fill_(0, by.limited, IMPOSSIBLE);
+    all.index_copy_(0, by.kept, kept);
+  }
+  if (by.banned.defined()) all.index_fill_(0, by.banned, IMPOSSIBLE);
+  return slopes;
+}
+
+// Turns the gradient of changed logits into the gradient of what they were, in place.
+void unchange(at::Tensor &gradient, const at::Tensor &penalised, const at::Tensor &slopes) {
+  if (!slopes.defined()) return;
+  auto all = gradient.view(-1);
+  all.index_copy_(0, penalised, all.index_select(0, penalised).mul(slopes).to(all.scalar_type()));
+}
+
 struct Found {
   at::Tensor logprobs, beside;
+  // What `change` returned.
+  at::Tensor slopes;
   // What the backward pass needs: by rows and by kernels, the logits and `Sums` as 32-bit numbers, largest,
   // 1 / exponentials and mean. Otherwise all log-probabilities and the entropies, if these are wanted.
   at::Tensor matrix, rows;
 };
 
 Found compute_by_rows(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
-                      int64_t beside) {
+                      int64_t beside, const Changes &changes) {
   Found found;
   found.matrix = at::linear(hidden, head).to(at::kFloat);
+  found.slopes = change(found.matrix, changes);
   const auto count = targets.size(0), width = head.size(0);
   const auto options = found.matrix.options();
   found.logprobs = at::empty({count}, options);
@@ -201,9 +274,13 @@ Found compute_by_kernels(const at::Tensor &hidden, const at::Tensor &head, const
 }
 
 Found compute_by_operations(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
-                            double temperature, int64_t beside, bool is_wide) {
+                            double temperature, int64_t beside, const Changes &changes, bool is_wide) {
   Found found;
   auto logits = is_wide ? at::mm(hidden, head.t(), at::kFloat) : at::linear(hidden, head);
+  if (changes.any()) {
+    logits = logits.to(wide(logits.scalar_type()));
+    found.slopes = change(logits, changes);
+  }
   if (beside == ARE_MOST_PROBABLE) found.beside = logits.argmax(-1).eq(targets);
   const auto kind = wide(logits.scalar_type());
   if (temperature == 1 && logits.scalar_type() != kind) {
@@ -246,16 +323,17 @@ void turn_by_operations(at::Tensor &all, const at::Tensor &entropies, const at::
 
 struct TokenLogprobs : Function<TokenLogprobs> {
   static Found compute(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
-                       int64_t beside, int64_t how) {
-    if (is_by_rows(hidden)) return compute_by_rows(hidden, head, targets, temperature, beside);
+                       int64_t beside, int64_t how, const Changes &changes) {
+    if (is_by_rows(hidden)) return compute_by_rows(hidden, head, targets, temperature, beside, changes);
     if (how == BY_KERNELS) return compute_by_kernels(hidden, head, targets, temperature, beside);
-    return compute_by_operations(hidden, head, targets, temperature, beside, how == WIDE);
+    return compute_by_operations(hidden, head, targets, temperature, beside, changes, how == WIDE);
   }
 
   static variable_list forward(AutogradContext *ctx, const at::Tensor &hidden, const at::Tensor &head,
-                               const at::Tensor &targets, double temperature, int64_t beside, int64_t how) {
-    const auto found = compute(hidden, head, targets, temperature, beside, how);
-    ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows});
+                               const at::Tensor &targets, double temperature, int64_t beside, int64_t how,
+                               const Changes &changes) {
+    const auto found = compute(hidden, head, targets, temperature, beside, how, changes);
+    ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows, changes.penalised, found.slopes});
     ctx->saved_data["temperature"] = temperature;
     ctx->saved_data["how"] = how;
     ctx->set_materialize_grads(false);
@@ -266,7 +344,7 @@ struct TokenLogprobs : Function<TokenLogprobs> {
 
   static variable_list backward(AutogradContext *ctx, variable_list gradients) {
     const auto saved = ctx->get_saved_variables();
-    const auto &hidden = saved[0], &targets = saved[2], &rows = saved[4];
+    const auto &hidden = saved[0], &targets = saved[2], &rows = saved[4], &penalised = saved[5], &slopes = saved[6];
     auto head = saved[1], matrix = saved[3];
     const auto temperature = ctx->saved_data["temperature"].toDouble();
     auto for_logprobs = gradients[0], for_entropies = gradients.size() > 1 ? gradients[1] : at::Tensor();
@@ -282,6 +360,7 @@ struct TokenLogprobs : Function<TokenLogprobs> {
       // A second backward pass would take the gradient for logits.
       matrix.unsafeGetTensorImpl()->bump_version();
       turn(matrix, rows, targets, temperature, for_logprobs, for_entropies);
+      unchange(matrix, penalised, slopes);
       gradient = matrix.to(hidden.scalar_type());
     }
     at::Tensor for_hidden, for_head;
@@ -294,7 +373,7 @@ struct TokenLogprobs : Function<TokenLogprobs> {
         for_head = gradient.t().mm(hidden);
       }
     }
-    return {for_hidden, for_head, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+    return {for_hidden, for_head, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -311,20 +390,29 @@ void gavel_take_head_kernels(void *sum_rows, void *turn_rows) {
 // `hidden` is `[tokens, width]`, `head` is `[vocab, width]`, `targets` is `[tokens]` and contiguous. `out` gets the
 // log-probabilities and what is computed beside them, both `[tokens]`. Without gradients, the logits of only `rows`
 // tokens exist at a time. On a GPU, wide logits of 16-bit numbers have 32; kernels are for bfloat16, and for a vocabulary
-// that is a multiple of 4.
+// that is a multiple of 4, without changes. `changes` are the seven tensors of `Changes` in their order, in the memory of
+// the host: places and rows in 64 bits, numbers in 32; null for one that is undefined.
 char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, const at::Tensor *targets,
-                           double temperature, int64_t beside, int64_t how, int64_t rows, at::Tensor **out) {
+                           double temperature, int64_t beside, int64_t how, int64_t rows,
+                           const at::Tensor *const *changes, at::Tensor **out) {
   return guarded([&] {
+    const auto given = [&](int index) { return changes[index] ? *changes[index] : at::Tensor(); };
+    const Changes all_changes{given(0), given(1), given(2), given(3), given(4), given(5), given(6)};
+    const auto changes_of = [&](int64_t start, int64_t count) {
+      return part_of(all_changes, start, start + count, head->size(0), hidden->device());
+    };
     at::Tensor logprobs, other;
     if (wants_gradient(*hidden) || wants_gradient(*head)) {
-      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, how);
+      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, how,
+                                              changes_of(0, targets->size(0)));
       logprobs = found[0];
       if (beside != NOTHING) other = found[1];
     } else {
       std::vector<at::Tensor> all, others;
       const auto parts = hidden->split(rows), ids = targets->split(rows);
       for (size_t part = 0; part < parts.size(); ++part) {
-        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, how);
+        const auto by = changes_of(static_cast<int64_t>(part) * rows, ids[part].size(0));
+        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, how, by);
         all.push_back(found.logprobs);
         if (beside != NOTHING) others.push_back(found.beside);
       }

@@ -1,5 +1,7 @@
 //! The log-probabilities of given tokens (`shim/head.cpp`), with gradients. The logits of 32 bits exist once.
 
+mod changes;
+
 use crate::cuda::function;
 #[cfg(doc)]
 use crate::cuda::kernels;
@@ -8,6 +10,8 @@ use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 use tch::{Kind, Tensor};
 use torch_sys::C_tensor;
+
+pub use changes::LogitChanges;
 
 unsafe extern "C" {
     fn gavel_token_logprobs(
@@ -18,6 +22,7 @@ unsafe extern "C" {
         beside: i64,
         how: i64,
         rows: i64,
+        changes: *const *const C_tensor,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     fn gavel_take_head_kernels(sum_rows: *mut c_void, turn_rows: *mut c_void);
@@ -86,6 +91,23 @@ pub fn token_logprobs(
     beside: Beside,
     logits: Logits,
 ) -> Result<TokenLogprobs> {
+    changed_logprobs(hidden, head, targets, temperature, beside, logits, &LogitChanges::default())
+}
+
+/// As [`token_logprobs`], under the softmax of logits after `changes`, over `temperature`. What is computed beside
+/// log-probabilities, and gradients, are of this distribution too. With changes, kernels are not used.
+///
+/// # Errors
+/// As [`token_logprobs`], or the changes are of other logits.
+pub fn changed_logprobs(
+    hidden: &Tensor,
+    head: &Tensor,
+    targets: &Tensor,
+    temperature: f64,
+    beside: Beside,
+    logits: Logits,
+    changes: &LogitChanges,
+) -> Result<TokenLogprobs> {
     let ((tokens, width), (vocab, _)) = (hidden.size2()?, head.size2()?);
     let fit = head.size() == [vocab, width]
         && targets.size() == [tokens]
@@ -96,7 +118,9 @@ pub fn token_logprobs(
     if !fit {
         return Err(TchError::Torch(format!("{hidden:?}, {head:?} and {targets:?} do not fit")));
     }
+    changes.check(tokens, vocab)?;
     let how = match logits {
+        Logits::ByKernels if !changes.is_empty() => 1,
         Logits::ByKernels if hidden.kind() != Kind::BFloat16 || vocab % 4 != 0 => {
             return Err(TchError::Torch(format!("kernels do not fit logits of {hidden:?} and {head:?}")));
         }
@@ -111,10 +135,13 @@ pub fn token_logprobs(
         Beside::SquaredProbabilities => 2,
         Beside::AreMostProbable => 3,
     };
+    let tensors = changes.tensors()?;
+    let changes = tensors.each_ref().map(|tensor| tensor.as_ref().map_or(std::ptr::null(), Tensor::as_ptr));
     // SAFETY: shapes, kinds and devices are those that the shim asks for, and the tensors outlive the call.
     let [logprobs, beside] = made(|out| unsafe {
         let (hidden, head, targets) = (hidden.as_ptr(), head.as_ptr(), targets.as_ptr());
-        gavel_token_logprobs(hidden, head, targets, temperature, beside, how, TOKENS_AT_A_TIME, out)
+        let (rows, changes) = (TOKENS_AT_A_TIME, changes.as_ptr());
+        gavel_token_logprobs(hidden, head, targets, temperature, beside, how, rows, changes, out)
     })?;
     Ok(TokenLogprobs { logprobs, beside })
 }

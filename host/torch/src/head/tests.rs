@@ -256,3 +256,174 @@ fn what_does_not_fit_and_a_second_backward_pass_are_errors() {
     assert!(backward().is_ok());
     assert!(backward().unwrap_err().to_string().contains("modified by an inplace operation"));
 }
+
+/// Changes of the logits of `targets`, of which the first is token `start` of all, and the same as tensors: what is
+/// added, the penalties, and which tokens are excluded. One token in four has no change.
+fn some_changes(targets: &[i64], start: usize, vocab: i64) -> (LogitChanges, [Tensor; 3]) {
+    let mut changes = LogitChanges::new(vocab);
+    let size = targets.len() * vocab as usize;
+    let [mut biases, mut penalties, mut excluded] = [vec![0.0; size], vec![1.0; size], vec![0.0; size]];
+    for (row, target) in targets.iter().enumerate() {
+        let at = row + start;
+        let place = |token: &u32| row * vocab as usize + *token as usize;
+        let some = |seed: usize| -> Vec<u32> {
+            (0..vocab as u32).filter(|token| (*token as usize * 7 + at + seed) % 3 == 0).collect()
+        };
+        if matches!(at % 4, 1 | 3) {
+            let own: Vec<_> = some(0).into_iter().map(|token| (token, (token % 5) as f32 * 0.5 - 1.0)).collect();
+            changes.bias(row, &own).unwrap();
+            own.iter().for_each(|(token, bias)| biases[place(token)] = f64::from(*bias));
+        }
+        if matches!(at % 4, 2 | 3) {
+            let (seen, penalty) = (some(1), if at % 8 < 4 { 1.25 } else { 0.5 });
+            changes.penalise(row, &seen, penalty).unwrap();
+            seen.iter().for_each(|token| penalties[place(token)] = f64::from(penalty));
+        }
+        let is_kept = |token: &u32| i64::from(*token) == *target || some(2).contains(token);
+        match at % 4 {
+            1 | 3 => {
+                let kept: Vec<u32> = (0..vocab as u32).filter(is_kept).collect();
+                changes.keep_only(row, &kept).unwrap();
+                (0..vocab as u32).filter(|token| !kept.contains(token)).for_each(|token| excluded[place(&token)] = 1.0);
+            }
+            2 => {
+                let own: Vec<u32> = some(2).into_iter().filter(|token| i64::from(*token) != *target).collect();
+                changes.exclude(row, &own).unwrap();
+                own.iter().for_each(|token| excluded[place(token)] = 1.0);
+            }
+            _ => {}
+        }
+    }
+    let shape = [targets.len() as i64, vocab];
+    (changes, [biases, penalties, excluded].map(|numbers| Tensor::from_slice(&numbers).view(shape)))
+}
+
+/// As [`plain`], of changed logits, without the most probable tokens.
+fn plain_changed(
+    hidden: &Tensor,
+    head: &Tensor,
+    targets: &Tensor,
+    temperature: f64,
+    [biases, penalties, excluded]: &[Tensor; 3],
+) -> [Tensor; 3] {
+    let logits = hidden.linear(head, None::<&Tensor>) + biases;
+    let logits = (&logits / penalties).where_self(&logits.gt(0.0), &(&logits * penalties));
+    let excluded = excluded.gt(0.0);
+    let all = (logits / temperature).masked_fill(&excluded, f64::NEG_INFINITY).log_softmax(-1, None::<Kind>);
+    let own = all.gather(-1, &targets.unsqueeze(-1), false).squeeze_dim(-1);
+    let products = all.exp() * all.masked_fill(&excluded, 0.0);
+    let entropies = -products.sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
+    let squares = all.exp().square().sum_dim_intlist([-1i64].as_slice(), false, None::<Kind>);
+    [own, entropies, squares]
+}
+
+/// Asserts that values and gradients under changed logits agree with libtorch's operations in 64 bits.
+fn assert_changed_like_libtorch(count: i64, width: i64, vocab: i64, temperature: f64, chunk: i64, kind: Kind) {
+    let tolerance = match kind {
+        Kind::Double => 1e-12,
+        Kind::Float => 1e-5,
+        // Logits of 16 bits are rounded before the temperature divides them.
+        _ => f64::max(0.06, 0.015 / temperature),
+    };
+    let [hidden, head] =
+        [numbers(1, &[count, width]) * 2.0, numbers(2, &[vocab, width])].map(|x| x.to_kind(kind).to_kind(Kind::Double));
+    let targets = tokens(count, vocab);
+    let of_targets = Vec::<i64>::try_from(&targets).unwrap();
+    let (weights, of_entropies) = (numbers(5, &[count]), numbers(6, &[count]));
+    let leaf = |x: &Tensor, kind| x.detach().to_kind(kind).set_requires_grad(true);
+    let expected = [leaf(&hidden, Kind::Double), leaf(&head, Kind::Double)];
+    let (all_changes, dense) = some_changes(&of_targets, 0, vocab);
+    let [own, entropies, squares] = plain_changed(&expected[0], &expected[1], &targets, temperature, &dense);
+    (own.dot(&weights) + entropies.dot(&of_entropies)).backward();
+
+    let found = [leaf(&hidden, kind), leaf(&head, kind)];
+    for start in (0..count).step_by(chunk as usize) {
+        let length = chunk.min(count - start);
+        let part = |x: &Tensor| x.narrow(0, start, length);
+        let (changes, _) = some_changes(&of_targets[start as usize..(start + length) as usize], start as usize, vocab);
+        let of = |beside, changes: &LogitChanges| {
+            let (hidden, targets) = (part(&found[0]), part(&targets));
+            changed_logprobs(&hidden, &found[1], &targets, temperature, beside, Logits::Narrow, changes).unwrap()
+        };
+        let TokenLogprobs { logprobs, beside } = of(Beside::Entropies, &changes);
+        assert_close(&logprobs, &part(&own), tolerance, "log-probabilities");
+        assert_close(&beside, &part(&entropies), tolerance, "entropies");
+        assert_close(&of(Beside::SquaredProbabilities, &changes).beside, &part(&squares), tolerance, "squares");
+        let unchanged = of(Beside::Nothing, &LogitChanges::new(vocab)).logprobs;
+        for row in (0..length).filter(|row| (row + start) % 4 == 0) {
+            assert!(unchanged.get(row) == logprobs.get(row), "a token without changes has other bits");
+        }
+        let loss = logprobs.dot(&part(&weights).to_kind(logprobs.kind()))
+            + beside.dot(&part(&of_entropies).to_kind(beside.kind()));
+        loss.backward();
+    }
+    for (index, what) in ["hidden states", "head"].iter().enumerate() {
+        let what = format!("gradient of the {what}, {kind:?} at {temperature}");
+        assert_close(&found[index].grad(), &expected[index].grad(), tolerance, &what);
+    }
+    // Without gradients, some tokens at a time.
+    let alone = tch::no_grad(|| {
+        let (hidden, head) = (&found[0], &found[1]);
+        changed_logprobs(hidden, head, &targets, temperature, Beside::Nothing, Logits::Narrow, &all_changes).unwrap()
+    });
+    assert_close(&alone.logprobs, &own, tolerance, "log-probabilities without gradients");
+}
+
+#[test]
+fn values_and_gradients_of_changed_logits_are_those_of_libtorch() {
+    for (count, width, vocab, temperature, chunk) in [
+        (5, 8, 37, 0.1, 2),
+        (1, 3, 2, 1.0, 1),
+        (300, 32, 513, 1.0, 128),
+        (70, 16, 700, 2.0, 70),
+        (1100, 4, 30, 0.7, 1100),
+    ] {
+        for kind in [Kind::Float, Kind::Double, Kind::BFloat16] {
+            assert_changed_like_libtorch(count, width, vocab, temperature, chunk, kind);
+        }
+    }
+}
+
+#[test]
+fn probabilities_of_what_can_be_drawn_sum_to_one() {
+    let (hidden, head) = (numbers(1, &[1, 8]).to_kind(Kind::Float), numbers(2, &[9, 8]).to_kind(Kind::Float) * 3.0);
+    let mut changes = LogitChanges::new(9);
+    let kept = [0, 1, 4, 8];
+    for row in 0..9 {
+        changes.bias(row, &[(4, 1.5)]).unwrap();
+        changes.penalise(row, &[1, 2, 3], 1.7).unwrap();
+        changes.keep_only(row, &kept).unwrap();
+    }
+    let targets = Tensor::arange(9i64, (Kind::Int64, tch::Device::Cpu));
+    let hidden = hidden.repeat([9, 1]);
+    let of = |changes: &LogitChanges| {
+        let found = changed_logprobs(&hidden, &head, &targets, 0.6, Beside::Nothing, Logits::Narrow, changes);
+        Vec::<f32>::try_from(found.unwrap().logprobs.exp()).unwrap()
+    };
+    let probabilities = of(&changes);
+    for (token, probability) in probabilities.iter().enumerate() {
+        assert_eq!(*probability > 0.0, kept.contains(&(token as u32)), "{probabilities:?}");
+    }
+    let sum: f64 = probabilities.iter().map(|&p| f64::from(p)).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+    let whole = of(&LogitChanges::default());
+    assert!(kept.iter().map(|token| whole[*token as usize]).sum::<f32>() < 0.9, "{whole:?}");
+}
+
+#[test]
+fn changes_of_other_logits_are_refused() {
+    let (hidden, head) = (numbers(1, &[2, 4]), numbers(2, &[9, 4]));
+    let error = |changes: &LogitChanges| {
+        let targets = Tensor::from_slice(&[0i64, 1]);
+        changed_logprobs(&hidden, &head, &targets, 1.0, Beside::Nothing, Logits::Narrow, changes)
+            .unwrap_err()
+            .to_string()
+    };
+    let changes = |vocab, row| {
+        let mut changes = LogitChanges::new(vocab);
+        changes.exclude(row, &[3]).unwrap();
+        changes
+    };
+    assert!(error(&changes(9, 2)).contains("do not fit logits [2, 9]"));
+    assert!(error(&changes(8, 0)).contains("do not fit logits [2, 9]"));
+}
