@@ -75,6 +75,25 @@ fn a_stop_text_ends_a_response_at_its_token_whole_or_streamed() {
 }
 
 #[test]
+fn a_response_that_a_stop_text_ends_has_a_mask_for_each_token() {
+    let engine = engine();
+    let drawn = |stop: &[&str]| {
+        let plain = request(1, stop);
+        let sampling = Arc::new(Sampling { top_k: Some(3), masked: true, ..Sampling::clone(&plain.sampling) });
+        let request = GenerateRequest { sampling, ..plain };
+        block_on(async { engine.generate(vec![request]).await?.remove(0).await }).unwrap()
+    };
+    let free = drawn(&[]);
+    let text = engine.text().tokenizer.decode(&free.response).unwrap();
+    let ended = drawn(&[&text[9..11]]);
+    assert!(ended.response.len() < free.response.len());
+    let mut masks = free.masks;
+    assert_eq!(masks.len(), free.response.len());
+    masks.truncate(ended.response.len());
+    assert!(masks.cuts() && masks == ended.masks, "{masks:?} {:?}", ended.masks);
+}
+
+#[test]
 fn what_is_submitted_together_is_decoded_together() {
     let requests = || (0..6).map(|seed| request(seed, if seed % 2 == 0 { &["ab", "c"] } else { &[] })).collect();
     let first = whole(&engine(), requests());

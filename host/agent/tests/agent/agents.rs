@@ -3,7 +3,9 @@
 use crate::common::{Scripted, built, every_failure, limits, sandbox, task, text, toolbox};
 use futures::future::join_all;
 use gavel_agent::{AgentEpisode, EpisodeLimits, EpisodeProgress, History, OnFailedCall, ToolLimits, ToolSet, Tools};
-use gavel_data::{FinishReason, Message, Role, RolloutFaultKind, RolloutStage, Sample, ToolEnding, ToolUse};
+use gavel_data::{
+    FinishReason, Message, Role, RolloutFaultKind, RolloutStage, Sample, SamplingMask, ToolEnding, ToolUse,
+};
 use gavel_plugin::{Agent, Limits, PluginSpec, Sandbox, SandboxConfig};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -130,6 +132,13 @@ fn a_fork_learns_only_what_was_written_in_it() {
     // What it had read when it wrote is its prompt, token for token.
     let tokens = |index: usize| sample.trajectories[index].tokens().unwrap();
     assert_eq!(tokens(1).prompt, [&tokens(0).prompt[..], &tokens(0).response].concat());
+    // Masks are counted from its own first token.
+    for tokens in [0, 1, 2].map(tokens) {
+        for (at, (id, learned)) in tokens.response.iter().zip(&tokens.loss_mask).enumerate() {
+            let could = if *learned { SamplingMask::Only(vec![*id]) } else { SamplingMask::All };
+            assert_eq!(tokens.masks.get(at), could, "token {at}");
+        }
+    }
 }
 
 #[test]

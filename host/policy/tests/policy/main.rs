@@ -13,6 +13,7 @@ mod packed;
 mod parity;
 mod reference;
 mod sampling;
+mod sampling_masks;
 
 use gavel_data::seed;
 use gavel_policy::{Architecture, Device, Head, Model, ModelConfig, Tensor};

@@ -5,7 +5,7 @@ use gavel_policy::{Engine, EngineConfig, Model, ModelConfig, Request, Sampling, 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const DRAWS: u64 = 4000;
+pub(crate) const DRAWS: u64 = 4000;
 
 fn first_tokens(model: &Model, prompt: &[u32], settings: &[&Sampling]) -> Vec<u32> {
     let mut engine = Engine::new(model, EngineConfig { max_batch: 512, ..EngineConfig::default() }).unwrap();
@@ -21,7 +21,7 @@ fn first_tokens(model: &Model, prompt: &[u32], settings: &[&Sampling]) -> Vec<u3
 }
 
 /// The distribution by definition: temper, then cut off by min-p, top-k and top-p, token by token.
-fn expected(logits: &[f64], sampling: &Sampling) -> Vec<f64> {
+pub(crate) fn expected(logits: &[f64], sampling: &Sampling) -> Vec<f64> {
     let tempered: Vec<f64> = logits.iter().map(|logit| logit / f64::from(sampling.temperature)).collect();
     let mut probs = crate::reference::softmax(&tempered);
     let mut order: Vec<usize> = (0..probs.len()).collect();
@@ -153,7 +153,7 @@ fn a_neighbour_does_not_decide_which_of_equals_is_cut_off() {
 }
 
 /// A model whose logits after `prompt` are these, as far as they go, and -100 for every other token.
-fn model_with_logits(config: ModelConfig, prompt: &[u32], logits: &[f64]) -> Model {
+pub(crate) fn model_with_logits(config: ModelConfig, prompt: &[u32], logits: &[f64]) -> Model {
     let model = model(ModelConfig { tie_word_embeddings: false, ..config });
     let hidden = model.hidden(&row(prompt)).unwrap().get(0).get(prompt.len() as i64 - 1).detach();
     let hidden = hidden.to_kind(gavel_policy::Kind::Double);

@@ -88,10 +88,10 @@ fn requests() -> Vec<Request> {
             0 => Sampling { temperature: 0.0, ..plain },
             1 => Sampling { temperature: 0.7, ..plain },
             2 => Sampling { repetition_penalty: 1.5, ..plain },
-            3 => Sampling { top_k: Some(5), top_p: 0.9, ..plain },
+            3 => Sampling { top_k: Some(5), top_p: 0.9, masked: id % 2 == 1, ..plain },
             4 => Sampling { logit_bias: vec![(4, 3.0)], ..plain },
             5 => Sampling { stop_ids: (10..15).collect(), ..plain },
-            _ => plain,
+            _ => Sampling { masked: true, ..plain },
         }
     };
     (0..21).map(|id| Request { top_logprobs: (id % 9 / 8) as usize, ..request(id, sampling(id)) }).collect()
@@ -117,6 +117,7 @@ fn assert_same(found: &[Finished], expected: &[Finished]) {
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!((found.id, &found.response), (expected.id, &expected.response));
+        assert_eq!(found.masks, expected.masks);
         for (found, expected) in found.logprobs.iter().zip(&expected.logprobs) {
             assert!((found - expected).abs() < 1e-4, "{found} is not {expected}");
         }
