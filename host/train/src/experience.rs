@@ -1,7 +1,10 @@
 //! The trajectories that an update learns from.
 
 use crate::batch::Sequence;
+use crate::drawing::Drawing;
 use crate::error::{Result, TrainError};
+use gavel_data::SamplingMasks;
+use std::sync::Arc;
 
 /// The sample of a step that a trajectory belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,8 +31,14 @@ pub struct Experience {
     /// learned from.
     pub loss_mask: Vec<bool>,
     /// For each response token: its log-probability when it was sampled, at
-    /// the temperature of the update.
+    /// the temperature of the update and under `masks` and `drawing`.
     pub logprobs: Vec<f32>,
+    /// For each response token: the tokens that could be drawn in its place; empty, or without the last ones, where all
+    /// could. Every log-probability of the token, also under a reference, is among these tokens.
+    pub masks: SamplingMasks,
+    /// How logits were changed before tokens were drawn; `None` if they were not, or if training is about the policy's
+    /// own distribution.
+    pub drawing: Option<Arc<Drawing>>,
     /// For each response token: its log-probability under the policy before the step's first update, as
     /// [`Trainer::set_proximal`](crate::Trainer::set_proximal) sets it; empty if no update needs it.
     pub proximal: Vec<f32>,
@@ -72,6 +81,23 @@ impl Experience {
                 return wrong(format!("has the {what}log-probability {} at response token {at}", logprobs[at]));
             }
         }
-        Ok(())
+        self.check_masks().map_err(|what| TrainError::Row { index, what })
+    }
+
+    /// Refuses masks without the tokens that were drawn: their probability would be 0.
+    fn check_masks(&self) -> std::result::Result<(), String> {
+        let tokens = self.response.len();
+        if self.masks.len() > tokens {
+            return Err(format!("has {} sampling masks for {tokens} response tokens", self.masks.len()));
+        }
+        if !self.masks.cuts() {
+            return Ok(());
+        }
+        let is_learned = |at: &usize| self.loss_mask.get(*at).is_some_and(|is_learned| *is_learned);
+        let is_excluded = |at: &usize| !self.masks.get(*at).contains(self.response[*at]);
+        match (0..tokens).filter(is_learned).find(is_excluded) {
+            Some(at) => Err(format!("has a sampling mask without response token {at}, which was drawn")),
+            None => Ok(()),
+        }
     }
 }

@@ -4,14 +4,16 @@ use crate::batch::micro_batches;
 use crate::config::check;
 use crate::error::Result;
 use crate::experience::Experience;
+use crate::logit_changes::logit_changes;
 use gavel_policy::Model;
 use gavel_torch::head::{Beside, TokenLogprobs};
 use gavel_torch::scalar::ScalarOperations;
 use tch::{Kind, Tensor};
 
 /// The log-probability of every response token under `softmax(logits /
-/// temperature)`; 0 for tokens that the loss mask excludes. No gradient is
-/// kept. Like an update, it computes micro-batches of at most `max_tokens`
+/// temperature)`, with the logits and among the tokens that it was drawn from
+/// ([`Experience::masks`], [`Experience::drawing`]); 0 for tokens that the loss
+/// mask excludes. No gradient is kept. Like an update, it computes micro-batches of at most `max_tokens`
 /// tokens.
 ///
 /// # Errors
@@ -44,7 +46,8 @@ pub(crate) fn token_values(
     for batch in micro_batches(&sequences, max_tokens, model)? {
         let hidden = model.hidden_packed(&batch.packed)?;
         for chunk in batch.chunks(model)? {
-            let values = value(chunk.logprobs(model, &hidden, temperature, beside)?)?;
+            let changes = logit_changes(experiences, chunk.tokens, model.config().vocab_size)?;
+            let values = value(chunk.changed_logprobs(model, &hidden, temperature, beside, &changes)?)?;
             let values = Vec::<f64>::try_from(values.f_to_kind(Kind::Double)?)?;
             for (&(row, at), value) in chunk.tokens.iter().zip(values) {
                 out[row][at] = value;
@@ -54,8 +57,8 @@ pub(crate) fn token_values(
     Ok(out)
 }
 
-/// For each token, `1 − 2 p(token) + Σ p²`: the squared norm of the gradient of its log-probability by the logits, as
-/// the optimal token baseline needs it. It is computed from [`Beside::SquaredProbabilities`].
+/// For each token, `1 − 2 p(token) + Σ p²`: the squared norm of the gradient of its log-probability by the logits that it
+/// was drawn from, as the optimal token baseline needs it. It is computed from [`Beside::SquaredProbabilities`].
 pub(crate) fn gradient_norms(of: TokenLogprobs) -> Result<Tensor> {
     Ok(of.beside.f_sub(&of.logprobs.f_exp()?.try_mul(2.0)?)?.try_add(1.0)?)
 }

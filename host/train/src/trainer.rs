@@ -4,6 +4,7 @@ use crate::batch::{Chunk, Columns, MicroBatch, micro_batches};
 use crate::config::check;
 use crate::error::{Result, TrainError};
 use crate::experience::Experience;
+use crate::logit_changes::logit_changes;
 use crate::logprobs::{gradient_norms, log_probs, token_values};
 use crate::loss::{LossConfig, OldLogProbs, Targets, objective};
 use crate::off_policy::{Correction, Ratios};
@@ -12,7 +13,7 @@ use crate::ranks::gather_results;
 use crate::statistics::{ChunkSums, Statistics, Sums};
 use gavel_policy::{Model, Phase, TrainingPass};
 use gavel_torch::context::Deterministic;
-use gavel_torch::head::Beside;
+use gavel_torch::head::{Beside, LogitChanges};
 use gavel_torch::peers::Peers;
 use std::path::Path;
 use tch::Tensor;
@@ -211,13 +212,14 @@ impl Trainer {
                 let values = batch.values(&columns, states.policy)?;
                 batch.backward(model, |chunk| {
                     let of = |column| values.of(column, chunk);
+                    let changes = |model: &Model| logit_changes(mini_batch, chunk.tokens, model.config().vocab_size);
                     let targets = Targets {
                         rollout: of(rollout)?,
                         old: old.map(of).transpose()?,
                         // Before the policy's, so that the logits of both do not exist together.
                         reference: match (reference, &states.reference) {
                             (Some(reference), Some(hidden)) => {
-                                Some(frozen_logprobs(reference, hidden, chunk, temperature)?)
+                                Some(frozen_logprobs(reference, hidden, chunk, temperature, &changes(reference)?)?)
                             }
                             _ => None,
                         },
@@ -229,7 +231,9 @@ impl Trainer {
                             None => None,
                         },
                     };
-                    let policy = chunk.logprobs(model, states.policy, temperature, Beside::Entropies)?;
+                    let changes = changes(model)?;
+                    let policy =
+                        chunk.changed_logprobs(model, states.policy, temperature, Beside::Entropies, &changes)?;
                     objective(&policy, &targets, config)
                 })
             })?;
@@ -347,10 +351,16 @@ pub(crate) fn frozen_hidden(reference: &Model, batch: &MicroBatch) -> Result<Ten
     Ok(reference.hidden_packed(&batch.packed)?)
 }
 
-/// The log-probabilities of a chunk's tokens, without gradients.
-pub(crate) fn frozen_logprobs(model: &Model, hidden: &Tensor, chunk: &Chunk, temperature: f64) -> Result<Tensor> {
+/// The log-probabilities of a chunk's tokens of logits after `changes`, without gradients.
+pub(crate) fn frozen_logprobs(
+    model: &Model,
+    hidden: &Tensor,
+    chunk: &Chunk,
+    temperature: f64,
+    changes: &LogitChanges,
+) -> Result<Tensor> {
     let _guard = tch::no_grad_guard();
-    Ok(chunk.logprobs(model, hidden, temperature, Beside::Nothing)?.logprobs)
+    Ok(chunk.changed_logprobs(model, hidden, temperature, Beside::Nothing, changes)?.logprobs)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::plan::has_shared_prompt;
 use super::sequence::Sequence;
 use crate::error::Result;
 use gavel_policy::{Model, ModelConfig, Packed, PackedRow, take_rows};
-use gavel_torch::head::{Beside, TokenLogprobs};
+use gavel_torch::head::{Beside, LogitChanges, TokenLogprobs};
 use std::collections::HashMap;
 use std::ops::Range;
 use tch::{Device, Kind, Tensor};
@@ -123,7 +123,20 @@ impl Chunk<'_> {
     /// The log-probabilities of [`targets`](Self::targets) under the softmax of the logits over `temperature`, from the
     /// micro-batch's hidden states. Only these positions pass through the head.
     pub fn logprobs(&self, model: &Model, hidden: &Tensor, temperature: f64, beside: Beside) -> Result<TokenLogprobs> {
-        Ok(model.logprobs_of(&take_rows(hidden, &self.positions)?, &self.targets, temperature, beside)?)
+        self.changed_logprobs(model, hidden, temperature, beside, &LogitChanges::default())
+    }
+
+    /// The same of logits after `changes`, whose rows are the tokens of the chunk.
+    pub fn changed_logprobs(
+        &self,
+        model: &Model,
+        hidden: &Tensor,
+        temperature: f64,
+        beside: Beside,
+        changes: &LogitChanges,
+    ) -> Result<TokenLogprobs> {
+        let hidden = take_rows(hidden, &self.positions)?;
+        Ok(model.changed_logprobs_of(&hidden, &self.targets, temperature, beside, changes)?)
     }
 
     /// The scores, `[tokens]` and in at least 32 bits, that a classifier with one label gives to the rows that end

@@ -37,6 +37,7 @@ impl PaddedBatch {
             advantages: vec![0.0],
             values: has(|row| &row.values),
             returns: has(|row| &row.returns),
+            ..Experience::default()
         };
         let missing = real.next_multiple_of(multiple) - real;
         rows.extend((0..missing).map(|at| {

@@ -10,7 +10,7 @@ use crate::sft::SftRow;
 use crate::statistics::{ChunkSums, Reduction};
 use crate::trainer::{Trainer, frozen_hidden, frozen_logprobs};
 use gavel_policy::Model;
-use gavel_torch::head::Beside;
+use gavel_torch::head::{Beside, LogitChanges};
 use gavel_torch::scalar::ScalarOperations;
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
@@ -137,7 +137,8 @@ impl Logps {
     fn of(model: &Model, hidden: &Tensor, batch: &MicroBatch) -> Result<Self> {
         let mut sums = BTreeMap::new();
         for chunk in batch.chunks(model)? {
-            let logprobs = frozen_logprobs(model, hidden, &chunk, 1.0)?.f_to_kind(Kind::Double)?;
+            let logprobs =
+                frozen_logprobs(model, hidden, &chunk, 1.0, &LogitChanges::default())?.f_to_kind(Kind::Double)?;
             for (&(row, _), logprob) in chunk.tokens.iter().zip(Vec::<f64>::try_from(logprobs)?) {
                 *sums.entry(row).or_default() += logprob;
             }

@@ -10,6 +10,7 @@ use gavel_policy::{LoraConfig, Module};
 mod micro_batches;
 mod off_policy;
 mod ranks;
+mod sampling_masks;
 mod staleness;
 
 const AGGREGATIONS: [Aggregation; 5] = [
