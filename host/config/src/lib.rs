@@ -13,6 +13,7 @@ mod error;
 mod learning;
 mod load;
 mod loading_table;
+mod off_policy;
 mod pairs;
 mod place;
 mod plugin;
@@ -44,6 +45,7 @@ pub use learning::LearningConfig;
 
 pub use load::load;
 pub use loading_table::LoadingTable;
+pub use off_policy::OffPolicyTable;
 pub use pairs::{DpoTable, RewardModelTrainTable};
 pub use place::Place;
 pub use plugin::{PluginName, PluginTable};

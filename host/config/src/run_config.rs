@@ -168,6 +168,7 @@ impl<T: TrainTable> Config<T> {
     pub(super) fn complete(&mut self) {
         self.limits = self.limits.complete();
         self.train.complete(self.schedule.max_staleness);
+        self.train.follow_rollout(&self.rollout);
         if T::DRAWS {
             self.wait_for_endpoints();
         }

@@ -253,6 +253,13 @@ impl RolloutTable {
         }
     }
 
+    /// Whether tokens are drawn from another distribution than the softmax of the logits over the temperature.
+    pub fn changes_distribution(&self) -> bool {
+        let sampling = self.sampling(Vec::new());
+        let has_bias = sampling.logit_bias.iter().any(|(_, bias)| *bias != 0.0);
+        sampling.is_truncated() || sampling.repetition_penalty != 1.0 || has_bias
+    }
+
     /// The engine's configuration for a run that never draws more than `responses` responses at once. The engine keeps
     /// no room for more.
     pub fn engine(&self, responses: usize) -> EngineConfig {

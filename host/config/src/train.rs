@@ -6,6 +6,8 @@ use crate::checks::at_least_one;
 use crate::critic::CriticTable;
 use crate::error::ConfigError;
 use crate::learning::{LearningConfig, train_table};
+use crate::off_policy::OffPolicyTable;
+use crate::tables::RolloutTable;
 use crate::train_table::TrainTable;
 use gavel_data::{MOST_REWARD, OutcomeKind, named_keys};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
@@ -87,10 +89,10 @@ train_table! {
         /// The loss; PPO's clipped surrogate by default.
         #[serde(default)]
         pub loss: LossConfig,
-        /// How data that another policy drew is corrected. The default is no correction in an on-policy run, and
-        /// [`OffPolicyConfig::of_run`] in any other.
+        /// Which distributions the data was drawn from, and how training corrects for them. The default is no correction
+        /// in an on-policy run, and [`OffPolicyConfig::of_run`] in any other.
         #[serde(skip_serializing_if = "Option::is_none")]
-        pub off_policy: Option<OffPolicyConfig>,
+        pub off_policy: Option<OffPolicyTable>,
         /// What becomes of samples without a reward, by outcome; [`RlTable::on_outcome`] has the defaults.
         #[serde(default, deserialize_with = "named_keys")]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
@@ -236,7 +238,25 @@ impl RlTable {
 
     /// The loss, with the correction of off-policy data.
     pub fn loss(&self) -> LossConfig {
-        LossConfig { off_policy: self.off_policy, ..self.loss }
+        LossConfig { off_policy: self.correction(), ..self.loss }
+    }
+
+    /// How data that another policy drew is corrected, if it is.
+    pub fn correction(&self) -> Option<OffPolicyConfig> {
+        self.off_policy.and_then(|table| table.correction)
+    }
+
+    /// Why log-probabilities are of the policy's whole distribution, however tokens are drawn.
+    fn mask_obstacle(&self) -> Option<&'static str> {
+        if self.algorithm() == Estimator::Distillation {
+            return Some(
+                "train.algorithm = \"distillation\" compares the whole distributions of the policy and the teacher\nhint: leave it out",
+            );
+        }
+        let is_served = self.reference.as_ref().is_some_and(|reference| reference.chat.is_some());
+        is_served.then_some(
+            "train.reference.chat: a server reports no log-probabilities among the tokens that could be drawn\nhint: leave it out, or set train.reference.path",
+        )
     }
 
     /// Prompts in each optimiser step.
@@ -279,14 +299,14 @@ impl TrainTable for RlTable {
     }
 
     fn max_token_staleness(&self) -> Option<u64> {
-        self.off_policy.and_then(|correction| correction.max_token_staleness)
+        self.correction().and_then(|correction| correction.max_token_staleness)
     }
 
     fn complete(&mut self, max_staleness: u64) {
-        if max_staleness > 0 || self.off_policy.is_some() {
+        if max_staleness > 0 || self.correction().is_some() {
             let old = *self.loss.old_logprobs.get_or_insert(OldLogProbs::Proximal);
-            let off_policy = self.off_policy.unwrap_or(OffPolicyConfig::of_run(old));
-            self.off_policy = Some(off_policy.complete());
+            let correction = self.correction().unwrap_or(OffPolicyConfig::of_run(old));
+            self.off_policy.get_or_insert_default().correction = Some(correction.complete());
         }
         if self.advantage.plugin().is_none() {
             self.algorithm.get_or_insert_default();
@@ -304,6 +324,17 @@ impl TrainTable for RlTable {
         for kind in OutcomeKind::ALL.into_iter().filter(|kind| *kind != OutcomeKind::Scored) {
             self.on_outcome.insert(kind, self.on_outcome(kind));
         }
+    }
+
+    fn follow_rollout(&mut self, rollout: &RolloutTable) {
+        if rollout.changes_distribution() && self.mask_obstacle().is_none() {
+            self.off_policy.get_or_insert_default().sampling_mask.get_or_insert(true);
+        }
+    }
+
+    fn records_masks(&self, rollout: &RolloutTable) -> bool {
+        let is_set = self.off_policy.and_then(|table| table.sampling_mask) == Some(true);
+        is_set && rollout.changes_distribution()
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -387,8 +418,13 @@ impl TrainTable for RlTable {
                 OnOutcome::Score(_) | OnOutcome::Drop | OnOutcome::LowestIfCaused => {}
             }
         }
-        if let Some(off_policy) = &self.off_policy {
-            off_policy.validate(self.loss.old_logprobs()).map_err(|error| error.within("train.off_policy"))?;
+        if let Some(correction) = self.correction() {
+            correction.validate(self.loss.old_logprobs()).map_err(|error| error.within("train.off_policy"))?;
+        }
+        if self.off_policy.and_then(|table| table.sampling_mask) == Some(true)
+            && let Some(why) = self.mask_obstacle()
+        {
+            return Err(ConfigError::of("train.off_policy.sampling_mask", why));
         }
         Ok(self.loss.validate().map_err(|error| error.within("train.loss"))?)
     }

@@ -3,6 +3,7 @@
 use crate::algorithm::ReferenceTable;
 use crate::critic::CriticTable;
 use crate::error::ConfigError;
+use crate::tables::RolloutTable;
 use std::time::Duration;
 
 /// The default of `max_failure_rate`.
@@ -30,6 +31,14 @@ pub trait TrainTable {
 
     /// Fills in the defaults that depend on `schedule.max_staleness` and on other keys.
     fn complete(&mut self, _max_staleness: u64) {}
+
+    /// Fills in the defaults that depend on how responses are drawn.
+    fn follow_rollout(&mut self, _rollout: &RolloutTable) {}
+
+    /// Whether rollout records the tokens that could be drawn, and their log-probabilities among these.
+    fn records_masks(&self, _rollout: &RolloutTable) -> bool {
+        false
+    }
 
     /// The reference, if it is not the policy that the run starts from.
     fn reference(&self) -> Option<&ReferenceTable> {

@@ -58,6 +58,8 @@ impl ValidationTable {
             top_p: self.top_p.unwrap_or(training.top_p),
             min_p: self.min_p.unwrap_or(training.min_p),
             max_tokens: self.max_tokens.unwrap_or(training.max_tokens),
+            // Nothing is learned from what validation draws.
+            masked: false,
             ..training
         }
     }

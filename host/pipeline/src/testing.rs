@@ -34,6 +34,7 @@ pub(crate) fn group(outcomes: &[(OutcomeKind, Option<f64>)]) -> Group {
             loss_mask: vec![true; 2],
             logprobs: vec![-0.5; 2],
             versions: vec![0; 2],
+            masks: Default::default(),
         };
         let trajectory = Trajectory {
             opening: None,

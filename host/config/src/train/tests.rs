@@ -156,7 +156,7 @@ fn every_outcome_and_the_mini_batch_are_written_out() {
 fn a_run_that_is_off_policy_has_a_default_that_is_written_out() {
     let of = |text: &str, max_staleness| {
         let table = completed(text, max_staleness);
-        (table.loss.old_logprobs(), table.off_policy.unwrap())
+        (table.loss.old_logprobs(), table.correction().unwrap())
     };
     let (old, off_policy) = of("", 4);
     assert_eq!((old, off_policy), (OldLogProbs::Proximal, OffPolicyConfig::default()));
@@ -185,4 +185,57 @@ fn a_plugin_takes_the_place_of_an_algorithm() {
     both.complete(0);
     let error = both.validate().unwrap_err().to_string();
     assert!(error.starts_with("train.algorithm: train.advantage names a plugin"), "{error}");
+}
+
+/// A table of `gavel train` whose rollout has these keys.
+fn following(text: &str, rollout: &str, max_staleness: u64) -> (RlTable, RolloutTable) {
+    let (mut table, rollout) = (rl_table(text), toml::from_str(&format!("max_tokens = 8\n{rollout}")).unwrap());
+    table.complete(max_staleness);
+    table.follow_rollout(&rollout);
+    (table, rollout)
+}
+
+#[test]
+fn masks_are_recorded_where_rollout_changes_the_distribution() {
+    let masks = |text: &str, rollout: &str| {
+        let (table, rollout) = following(text, rollout, 0);
+        table.validate().unwrap();
+        let written = toml::to_string(&table).unwrap();
+        assert_eq!(toml::from_str::<RlTable>(&written).unwrap().off_policy, table.off_policy, "{written}");
+        (table.off_policy.and_then(|table| table.sampling_mask), table.records_masks(&rollout))
+    };
+    for rollout in ["top_k = 5", "top_p = 0.9", "min_p = 0.1", "repetition_penalty = 1.1", "logit_bias = { 3 = -1.0 }"]
+    {
+        assert_eq!(masks("", rollout), (Some(true), true), "{rollout}");
+        assert_eq!(masks("off_policy.sampling_mask = true", rollout), (Some(true), true), "{rollout}");
+        assert_eq!(masks("off_policy.sampling_mask = false", rollout), (Some(false), false), "{rollout}");
+        // The mask alone asks for no correction, and no other forward pass.
+        let (table, _) = following("", rollout, 0);
+        assert_eq!((table.correction(), table.loss), (None, rl_table("").loss));
+        let (table, _) = following("", rollout, 2);
+        let correction = Some(OffPolicyConfig::default());
+        assert_eq!(table.off_policy, Some(OffPolicyTable { sampling_mask: Some(true), correction }));
+    }
+    for rollout in ["", "temperature = 0.7", "top_p = 1.0", "stop_token_ids = [3]", "logit_bias = { 3 = 0.0 }"] {
+        assert_eq!(masks("", rollout), (None, false), "{rollout}");
+        assert_eq!(masks("off_policy.sampling_mask = true", rollout), (Some(true), false), "{rollout}");
+    }
+}
+
+#[test]
+fn masks_are_refused_where_a_teacher_is_compared_over_all_tokens() {
+    for (text, says) in [
+        (
+            "algorithm = 'distillation'\nreference.path = 'teacher'",
+            "train.algorithm = \"distillation\" compares the whole",
+        ),
+        ("kl_reward = {}\nreference.chat = 'judge'", "train.reference.chat: a server reports no log-probabilities"),
+    ] {
+        let (table, rollout) = following(text, "top_p = 0.9", 0);
+        table.validate().unwrap();
+        assert!(!table.records_masks(&rollout));
+        let (table, _) = following(&format!("{text}\noff_policy.sampling_mask = true"), "top_p = 0.9", 0);
+        let error = table.validate().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("train.off_policy.sampling_mask: {says}")), "{error}");
+    }
 }

@@ -98,7 +98,8 @@ fn draw(config: &Config<toml::Table>, progress: &(dyn Fn(EvalProgress) + Sync)) 
     let decoding = config.rollout.engine(answers);
     let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
-    let rollout = Rollout { engine, scorer, table, episode_kinds, limit, validating: ValidationWaits::default() };
+    let validating = ValidationWaits::default();
+    let rollout = Rollout { engine, scorer, table, records_masks: false, episode_kinds, limit, validating };
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));
     let scored = || progress(EvalProgress::Scored);

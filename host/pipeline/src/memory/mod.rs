@@ -9,10 +9,10 @@ pub use prediction::{Part, Prediction};
 use crate::error::Result;
 use crate::rows::{Prompts, SftRows};
 use crate::run::{Setup, select};
-use gavel_config::{Config, LearningConfig, RlTable, SftTable};
+use gavel_config::{Config, LearningConfig, RlTable, SftTable, TrainTable};
 use gavel_policy::ModelConfig;
 use gavel_train::Parameters;
-use gavel_train::memory::SharedBy;
+use gavel_train::memory::{SharedBy, changed_logits};
 use plan::{CriticPlan, MiniBatch, Plan};
 use std::collections::BTreeSet;
 
@@ -59,6 +59,15 @@ pub(crate) fn predict_train(
     plan.optimizer = table.optimizer.kind;
     plan.gradient_checkpointing = table.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = table.max_tokens_per_micro_batch as u64;
+    if table.records_masks(&config.rollout) {
+        let sampling = config.rollout.sampling(Vec::new());
+        let vocabulary = setup.sizes.vocab_size as u64;
+        // A mask has the tokens that can be drawn or the others, whichever are fewer.
+        let kept = sampling.top_k.map_or(vocabulary, |most| most as u64).min(vocabulary / 2);
+        let kept = if sampling.is_truncated() { kept } else { 0 };
+        let whole = (batch.prompt + batch.response).min(vocabulary);
+        plan.changed_logits = changed_logits(kept, if sampling.repetition_penalty == 1.0 { 0 } else { whole });
+    }
     plan.predict_with_advice()
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Plan<'a> {
     pub(super) keeps_before_step: bool,
     pub(super) gradient_checkpointing: bool,
     pub(super) max_tokens_per_micro_batch: u64,
+    /// The bytes that the changes of the logits of each token take in an update.
+    pub(super) changed_logits: u64,
     batch: MiniBatch,
     rollout: Rollout,
     cache_memory: Option<u64>,
@@ -177,6 +179,7 @@ impl<'a> Plan<'a> {
             keeps_before_step: false,
             gradient_checkpointing: false,
             max_tokens_per_micro_batch: 0,
+            changed_logits: 0,
             batch,
             rollout: Rollout {
                 rows: most.min(rollout.max_batch as u64),
@@ -304,6 +307,7 @@ impl<'a> Plan<'a> {
         let passes = vec![
             part(activations, trained.model.activations(shape, checkpointing)),
             part(backward, trained.backward(shape, learned)),
+            part("changes of these logits", self.changed_logits * trained.tokens_at_a_time(learned)),
         ];
         let gradients = vec![part("gradients", trained.gradients())];
         [in_update(trained, ""), self.critic_at_rest(), gradients, or_step(passes, trained, "")].concat()
@@ -513,6 +517,7 @@ mod tests {
             keeps_before_step: false,
             gradient_checkpointing: true,
             max_tokens_per_micro_batch: 8192,
+            changed_logits: 0,
             batch,
             rollout: Rollout { rows: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
             cache_memory: Some(8 << 30),
@@ -534,6 +539,18 @@ mod tests {
         assert!(needs(&small, 8, true) < 38 << 30);
         assert!(needs(&large, 16, false) > GPU);
         assert!(needs(&large, 16, true) < GPU);
+    }
+
+    #[test]
+    fn changes_of_logits_count_for_the_tokens_whose_logits_exist() {
+        let sizes = qwen(896, 4864, 24, [14, 2]);
+        let changes = |changed_logits| {
+            let prediction = Plan { changed_logits, ..plan(&sizes, 1, false) }.predict().unwrap();
+            prediction.update.into_iter().find(|part| part.what == "changes of these logits").map(|part| part.bytes)
+        };
+        assert_eq!(changes(0), None);
+        // 1 GiB of logits of 152064 tokens.
+        assert_eq!(changes(12 * 50), Some(12 * 50 * ((1 << 30) / (4 * 152_064))));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the metrics of a step, its episodes and a validation say.
 
+mod allowed_tokens;
 mod at_k;
 mod episode;
 mod failures;
@@ -7,6 +8,7 @@ mod slices;
 mod step;
 mod validation;
 
+pub(crate) use allowed_tokens::allowed_tokens;
 pub(crate) use episode::describe_episodes;
 pub(crate) use failures::{FailureWindow, diagnosis, sample_name};
 pub(crate) use slices::{Slices, TakenGroup};

@@ -18,8 +18,8 @@ use crate::rl::teacher::Teacher;
 use crate::rl::turns::check_turns;
 use crate::rl::unlearned::StepLearning;
 use crate::rows::Numbering;
-use crate::run::Run;
 use crate::run::token_measures::{self, Measures, Measuring, mean_kl, rows};
+use crate::run::{Run, note_drawing};
 use crate::samples::{DrawnGroup, DropReason};
 use gavel_config::{RlTable, ScheduleTable};
 use gavel_data::Group;
@@ -398,13 +398,14 @@ impl RlRun<'_> {
             _ => rule.estimate(&compared),
         };
         let mut experiences = rule.experiences(&mut groups, &compared, estimated);
+        note_drawing(experiences.iter_mut().flatten(), &config.rollout);
         let has_advantage = |experiences: &[Vec<Experience>]| {
             let mut of_tokens = experiences.iter().flatten().flat_map(|experience| &experience.advantages);
             of_tokens.any(|advantage| *advantage != 0.0)
         };
         let version = step.number - 1;
         let mut staleness: Vec<Staleness> = experiences.iter().map(|rows| Staleness::of(rows, version)).collect();
-        if let Some(most) = table.off_policy.and_then(|correction| correction.max_token_staleness) {
+        if let Some(most) = table.correction().and_then(|correction| correction.max_token_staleness) {
             let had_advantage = has_advantage(&experiences);
             experiences.iter_mut().zip(&mut staleness).for_each(|(rows, of_rows)| of_rows.mask(rows, version, most));
             step.lost_advantage |= had_advantage && !has_advantage(&experiences);
@@ -462,7 +463,8 @@ impl RlRun<'_> {
         let start = Instant::now();
         let next: Vec<&Group> =
             step.taken[step.trained..step.trained + count].iter().map(|drawn| &drawn.group).collect();
-        let rows = rows(&next, table);
+        let mut rows = rows(&next, table);
+        note_drawing(rows.iter_mut().map(|(_, row)| row), &self.run.config.rollout);
         let temperature = f64::from(self.run.config.rollout.temperature);
         let ranks = self.run.ranks.clone();
         let experiences = ranks.own_rows(rows.iter().map(|(_, row)| row.clone()).collect());

@@ -102,7 +102,7 @@ mod tests {
         loss_mask.pop();
         let count = loss_mask.len();
         let (logprobs, versions) = (vec![0.0; count], vec![0; count]);
-        Tokens { prompt: vec![1], response: vec![5; count], loss_mask, logprobs, versions }
+        Tokens { prompt: vec![1], response: vec![5; count], loss_mask, logprobs, versions, ..Tokens::default() }
     }
 
     /// The trajectory of a conversation that keeps the policy's tokens.

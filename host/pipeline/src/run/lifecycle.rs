@@ -114,7 +114,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let queued = opened.queue()?;
         let recorder = opened.into_recorder(config)?;
         let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
-        let rollout = Rollout { engine, scorer, table, episode_kinds, limit, validating: ValidationWaits::default() };
+        let (records_masks, validating) = (config.train.records_masks(&config.rollout), ValidationWaits::default());
+        let rollout = Rollout { engine, scorer, table, records_masks, episode_kinds, limit, validating };
         let updater = Updater::new(trained, cache, trainer, reference, critic);
         Ok(Self {
             config,

@@ -26,7 +26,7 @@ pub(crate) mod validation;
 
 pub use check::Check;
 pub use control::Control;
-pub(crate) use experience::{experience, loss_mask};
+pub(crate) use experience::{experience, loss_mask, note_drawing};
 pub(crate) use lifecycle::{Run, RunShape};
 pub(crate) use planned::select;
 pub use planned::{Planned, PlannedGpu};

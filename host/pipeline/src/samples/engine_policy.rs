@@ -44,6 +44,6 @@ impl Policy for EnginePolicy {
 }
 
 async fn turn(response: Response) -> Result<Turn, RolloutError> {
-    let Finished { response: ids, logprobs, versions, finish_reason, .. } = response.await?;
-    Ok(Turn { ids, logprobs, versions, finish_reason })
+    let Finished { response: ids, logprobs, versions, masks, finish_reason, .. } = response.await?;
+    Ok(Turn { ids, logprobs, versions, masks, finish_reason })
 }

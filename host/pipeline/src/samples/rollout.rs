@@ -33,6 +33,8 @@ pub(crate) struct Rollout {
     pub(crate) engine: AsyncEngine,
     pub(crate) scorer: Arc<Scorer>,
     pub(crate) table: RolloutTable,
+    /// Whether the tokens that could be drawn are recorded in training.
+    pub(crate) records_masks: bool,
     pub(crate) episode_kinds: EpisodeKinds,
     /// The limit of prompts, also for what agents open a conversation with.
     pub(crate) limit: PromptLimit,
@@ -43,7 +45,8 @@ pub(crate) struct Rollout {
 impl Rollout {
     /// How responses are drawn in training.
     pub(crate) fn sampling(&self) -> Sampling {
-        self.table.sampling(self.engine.text().tokenizer.stop_ids().to_vec())
+        let stop_ids = self.engine.text().tokenizer.stop_ids().to_vec();
+        Sampling { masked: self.records_masks, ..self.table.sampling(stop_ids) }
     }
 
     /// Starts these samples. Their requests are submitted together: the last bits of a log-prob depend on what is

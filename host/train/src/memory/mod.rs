@@ -92,6 +92,14 @@ impl<'a> TrainingFootprint<'a> {
     }
 }
 
+/// What the changes of a token's logits take in an update, at their most: a place of 64 bits and the logit of each of the
+/// `kept` tokens that could be drawn, and for each of the `penalised` tokens that came before a place, four numbers and
+/// a comparison, and the two numbers that it is chosen from.
+pub fn changed_logits(kept: u64, penalised: u64) -> u64 {
+    let place = 8;
+    kept * (place + FLOAT) + penalised * (place + 6 * FLOAT + 1)
+}
+
 /// The bytes of an optimiser's state of a parameter.
 fn state(optimizer: OptimizerKind, parameter: &ParameterSize) -> u64 {
     let numbers = parameter.numbers;

@@ -134,7 +134,9 @@ fn play(
     ids.push(text.tokenizer.eos());
     let bytes = bytes_of(&ids, &turn, text);
     let (logprobs, versions) = (vec![0.0; ids.len()], vec![0; ids.len()]);
-    let reply = conversation.append_turn(Turn { ids, logprobs, versions, finish_reason: FinishReason::Stop }, text);
+    let masks = Default::default();
+    let turn_of_ids = Turn { ids, logprobs, versions, masks, finish_reason: FinishReason::Stop };
+    let reply = conversation.append_turn(turn_of_ids, text);
     let message = reply.unwrap().into_message();
     let said: Vec<Option<&'static str>> = parts.iter().copied().filter(Option::is_some).collect();
     // A turn whose calls cannot be read is its message.
@@ -238,7 +240,8 @@ fn credit_is_for_the_text_after_a_call_with_the_same_text() {
     let ids = text.tokenizer.encode(&turn).unwrap();
     let mut conversation = Conversation::new(Vec::new(), vec![1], options());
     let (logprobs, versions) = (vec![0.0; ids.len()], vec![0; ids.len()]);
-    let turn = Turn { ids: ids.clone(), logprobs, versions, finish_reason: FinishReason::Stop };
+    let masks = Default::default();
+    let turn = Turn { ids: ids.clone(), logprobs, versions, masks, finish_reason: FinishReason::Stop };
     assert_eq!(conversation.append_turn(turn, &text).unwrap().content, "Answer: 5");
     let trajectory = conversation.end(None, FinishReason::Stop, Default::default());
     let credit = Credit { trajectory: 0, message: 0, start: 0, end: 9, value: 1.0 };

@@ -68,6 +68,7 @@ fn random_group(random: &mut Random) -> Group {
                     loss_mask: (0..tokens).map(|_| random.below(3) > 0).collect(),
                     logprobs: (0..tokens).map(|_| -random.share() as f32).collect(),
                     versions: (0..tokens).map(|_| random.below(4) as u64).collect(),
+                    masks: Default::default(),
                 };
                 let opening = Some(Opening { speaker: speakers[number].into(), messages: Vec::new() });
                 Trajectory { tokens: Some(known.into()), opening, ..trajectory.clone() }
@@ -183,6 +184,7 @@ fn a_plugin_sees_the_numbers_of_a_sample() {
         loss_mask: vec![true, true, false, true],
         logprobs: vec![-0.5, -0.25, 9.0, -1.0],
         versions: vec![3, 2, 9, 4],
+        masks: Default::default(),
     };
     let said = |text: &str| gavel_data::Message::new(gavel_data::Role::Assistant, text);
     let asked = gavel_data::Message::new(gavel_data::Role::User, "?");

@@ -2,7 +2,7 @@
 
 use super::{RlRun, Step, StepReport};
 use crate::error::Result;
-use crate::metrics::{TakenGroup, describe_episodes, describe_step, outcomes};
+use crate::metrics::{TakenGroup, allowed_tokens, describe_episodes, describe_step, outcomes};
 use crate::ranks::Ranks;
 use crate::rl::unlearned::{ConsideredGroups, StepLearning, why_no_advantage, why_unlearned};
 use crate::run::{RankWork, Run};
@@ -38,6 +38,10 @@ impl RlRun<'_> {
         metrics.set("time/wait_for_reward", seconds.wait);
         let groups: Vec<&Group> = taken.iter().map(|drawn| &drawn.group).collect();
         describe_step(&groups, config.rollout.max_tokens, &mut metrics);
+        let vocabulary = self.run.rollout.engine.text().tokenizer.vocab_size();
+        if let Some(mean) = allowed_tokens(&groups, vocabulary) {
+            metrics.set("rollout/allowed_tokens", mean);
+        }
         if self.run.rollout.episode_kinds.have_turns() {
             describe_episodes("", groups.iter().copied(), &mut metrics);
         }
@@ -86,14 +90,14 @@ impl RlRun<'_> {
             metrics.set("time/old_log_prob", seconds.old_log_prob);
         }
         let of_step: Staleness = staleness.iter().copied().sum();
-        if let Some(mean) = of_step.mean().filter(|_| table.off_policy.is_some()) {
+        if let Some(mean) = of_step.mean().filter(|_| table.correction().is_some()) {
             metrics.set("off_policy/staleness_mean", mean);
             metrics.count("off_policy/staleness_max", of_step.max());
-            if table.off_policy.is_some_and(|correction| correction.max_token_staleness.is_some()) {
+            if table.correction().is_some_and(|correction| correction.max_token_staleness.is_some()) {
                 metrics.set("off_policy/masked_by_age", of_step.masked());
             }
         }
-        let staleness = staleness.iter().map(|staleness| table.off_policy.map(|_| *staleness));
+        let staleness = staleness.iter().map(|staleness| table.correction().map(|_| *staleness));
         let of_groups = groups.iter().zip(is_dead).zip(staleness);
         let taken_groups = of_groups.map(|((group, is_dead), staleness)| TakenGroup { group, is_dead, staleness });
         self.slices.describe(&taken_groups.collect::<Vec<_>>(), &mut metrics);

@@ -172,6 +172,37 @@ fn every_algorithm_and_every_loss_takes_two_steps() {
 }
 
 #[test]
+fn before_a_step_changes_weights_it_has_the_log_probabilities_of_what_was_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, rollout: &str, added: &str| {
+        let text = format!(
+            "[model.init]\ninitializer_range = 0.3\n[rollout]\n{rollout}\n[train]\nmini_batch_prompts = 4\n{added}"
+        );
+        let steps = take(&config(folder.path(), name, &text));
+        assert_learned(name, &steps);
+        steps
+    };
+    let number = |step: &serde_json::Map<String, serde_json::Value>, name: &str| step[name].as_f64().unwrap();
+    // The base has a bias.
+    let all = "temperature = 0.8\ntop_p = 0.9\nrepetition_penalty = 1.5";
+    for (name, rollout) in [("all", all), ("top-p", "top_p = 0.9"), ("top-k", "top_k = 20"), ("min-p", "min_p = 0.2")] {
+        for step in run(name, rollout, "loss.kl = {}\noff_policy.rollout_is = 'token'") {
+            // Each step has one update.
+            assert!(number(&step, "logprob_mismatch_max") < 1e-6, "{name}: {step:?}");
+            assert!(number(&step, "off_policy/k3_kl") < 1e-9, "{name}: {step:?}");
+            assert!((1.0..250.0).contains(&number(&step, "rollout/allowed_tokens")), "{name}: {step:?}");
+        }
+    }
+    for step in run("whole", all, "off_policy.sampling_mask = false") {
+        assert!(number(&step, "logprob_mismatch_max") > 0.1, "{step:?}");
+        assert!(!step.contains_key("rollout/allowed_tokens"));
+    }
+    // The distance from the first policy, before any update, is over the tokens that could be drawn.
+    let first = run("distance", all, "kl_reward = { coefficient = 0.1 }").remove(0);
+    assert!(number(&first, "kl_reward").abs() < 1e-9, "{first:?}");
+}
+
+#[test]
 fn two_epochs_learn_from_each_mini_batch_twice() {
     let folder = tempfile::tempdir().unwrap();
     let first_step = |epochs: usize| {

@@ -171,7 +171,7 @@ fn drawn(model: &Model, sampling: &Sampling) -> Vec<Experience> {
         sample: SampleId { group: 0, index: response.id as usize, trajectory: 0 },
         prompt: prompt(response.id),
         loss_mask: vec![true; response.response.len()],
-        advantages: vec![if response.id % 2 == 0 { 1.0 } else { -0.5 }; response.response.len()],
+        advantages: vec![if response.id.is_multiple_of(2) { 1.0 } else { -0.5 }; response.response.len()],
         response: response.response,
         logprobs: response.logprobs,
         versions: response.versions,
