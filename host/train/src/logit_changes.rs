@@ -90,9 +90,9 @@ mod tests {
         let plain = Experience { prompt: vec![1], response: vec![2, 6], ..Experience::default() };
         let rows = [plain, drawn];
         let mut expected = LogitChanges::new(10);
-        for (number, seen) in [(1, &[3, 4][..]), (2, &[3, 4]), (3, &[3, 4, 5])] {
+        for (number, seen) in [(1, vec![3, 4]), (2, vec![3, 4]), (3, vec![3, 4, 5])] {
             expected.bias(number, &[(1, -2.0), (7, 0.75)]).unwrap();
-            expected.penalise(number, seen, 1.5).unwrap();
+            expected.penalise(number, &seen, 1.5).unwrap();
             match number {
                 2 => expected.keep_only(2, &[2, 5]).unwrap(),
                 3 => expected.exclude(3, &[0]).unwrap(),

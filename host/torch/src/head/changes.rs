@@ -55,8 +55,11 @@ impl LogitChanges {
     /// Excludes all tokens but these, of which none is named twice.
     ///
     /// # Errors
-    /// As [`bias`](Self::bias).
+    /// As [`bias`](Self::bias), or all tokens are excluded.
     pub fn keep_only(&mut self, row: usize, tokens: &[u32]) -> Result<()> {
+        if tokens.is_empty() {
+            return Err(TchError::Torch(format!("all tokens are excluded from row {row} of logits")));
+        }
         let places = self.places(row, tokens.iter().copied())?;
         self.limited.push(row as i64);
         self.kept.extend(places);
@@ -136,5 +139,6 @@ mod tests {
         assert!(error(changes.check(5, 11)).contains("do not fit logits [5, 11]"));
         assert!(error(changes.exclude(4, &[10])).contains("token 10 is outside of the vocabulary of 10"));
         assert!(error(changes.exclude(3, &[1])).contains("row 3 of logits is changed after row 4"));
+        assert!(error(changes.keep_only(5, &[])).contains("all tokens are excluded from row 5 of logits"));
     }
 }
