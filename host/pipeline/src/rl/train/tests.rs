@@ -187,8 +187,8 @@ fn before_a_step_changes_weights_it_has_the_log_probabilities_of_what_was_drawn(
     let all = "temperature = 0.8\ntop_p = 0.9\nrepetition_penalty = 1.5";
     for (name, rollout) in [("all", all), ("top-p", "top_p = 0.9"), ("top-k", "top_k = 20"), ("min-p", "min_p = 0.2")] {
         for step in run(name, rollout, "loss.kl = {}\noff_policy.rollout_is = 'token'") {
-            // Each step has one update.
-            assert!(number(&step, "logprob_mismatch_max") < 1e-6, "{name}: {step:?}");
+            // Each step has one update. Rollout and training each round to 32 bits.
+            assert!(number(&step, "logprob_mismatch_max") < 1e-5, "{name}: {step:?}");
             assert!(number(&step, "off_policy/k3_kl") < 1e-9, "{name}: {step:?}");
             assert!((1.0..250.0).contains(&number(&step, "rollout/allowed_tokens")), "{name}: {step:?}");
         }

@@ -206,7 +206,7 @@ fn before_the_first_update_every_ratio_is_one() {
     trainer.set_proximal(&model, &mut rows, temperature).unwrap();
     for row in &rows {
         let mut pairs = row.logprobs.iter().zip(&row.proximal);
-        assert!(pairs.all(|(rollout, proximal)| (rollout - proximal).abs() < 1e-6), "{row:?}");
+        assert!(pairs.all(|(rollout, proximal)| (rollout - proximal).abs() < 1e-5), "{row:?}");
     }
     for (name, policy) in PolicyLoss::all() {
         let config = LossConfig { policy, ..Default::default() };
@@ -215,7 +215,7 @@ fn before_the_first_update_every_ratio_is_one() {
             trainer.update(policy_update(&model, None, rows, &config, temperature, 0.0)).unwrap()
         };
         let stats = update(&rows);
-        assert!(number(&stats, "logprob_mismatch_max") < 1e-6, "{name}: {stats:?}");
+        assert!(number(&stats, "logprob_mismatch_max") < 1e-5, "{name}: {stats:?}");
         assert!(stats.statistics.get("clip_fraction").is_none_or(|share| share == 0.0), "{name}: {stats:?}");
         let without = number(&update(&stripped(&rows)), "logprob_mismatch_max");
         assert!(without > 0.1, "{name}: without the mask, log-probabilities differ by {without}");
