@@ -266,9 +266,8 @@ fn some_changes(targets: &[i64], start: usize, vocab: i64) -> (LogitChanges, [Te
     for (row, target) in targets.iter().enumerate() {
         let at = row + start;
         let place = |token: &u32| row * vocab as usize + *token as usize;
-        let some = |seed: usize| -> Vec<u32> {
-            (0..vocab as u32).filter(|token| (*token as usize * 7 + at + seed) % 3 == 0).collect()
-        };
+        let is_some = |token: &u32, seed: usize| (*token as usize * 7 + at + seed).is_multiple_of(3);
+        let some = |seed: usize| -> Vec<u32> { (0..vocab as u32).filter(|token| is_some(token, seed)).collect() };
         if matches!(at % 4, 1 | 3) {
             let own: Vec<_> = some(0).into_iter().map(|token| (token, (token % 5) as f32 * 0.5 - 1.0)).collect();
             changes.bias(row, &own).unwrap();
@@ -279,12 +278,12 @@ fn some_changes(targets: &[i64], start: usize, vocab: i64) -> (LogitChanges, [Te
             changes.penalise(row, &seen, penalty).unwrap();
             seen.iter().for_each(|token| penalties[place(token)] = f64::from(penalty));
         }
-        let is_kept = |token: &u32| i64::from(*token) == *target || some(2).contains(token);
+        let is_kept = |token: &u32| i64::from(*token) == *target || is_some(token, 2);
         match at % 4 {
             1 | 3 => {
                 let kept: Vec<u32> = (0..vocab as u32).filter(is_kept).collect();
                 changes.keep_only(row, &kept).unwrap();
-                (0..vocab as u32).filter(|token| !kept.contains(token)).for_each(|token| excluded[place(&token)] = 1.0);
+                (0..vocab as u32).filter(|token| !is_kept(token)).for_each(|token| excluded[place(&token)] = 1.0);
             }
             2 => {
                 let own: Vec<u32> = some(2).into_iter().filter(|token| i64::from(*token) != *target).collect();

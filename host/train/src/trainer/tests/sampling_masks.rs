@@ -10,13 +10,20 @@ use std::sync::Arc;
 
 const PROMPT: [u32; 3] = [1, 2, 3];
 
+/// For each row of tokens, all of one length, the probability of each token to be drawn after it.
+fn distributions(model: &Model, rows: &[Vec<u32>], sampling: &Sampling) -> Vec<Vec<f64>> {
+    let _guard = tch::no_grad_guard();
+    let (count, length) = (rows.len() as i64, rows[0].len() as i64);
+    let ids: Vec<i64> = rows.iter().flatten().map(|&id| i64::from(id)).collect();
+    let hidden = model.hidden(&Tensor::from_slice(&ids).view([count, length])).unwrap();
+    let logits = values(&model.logits(&hidden.select(1, length - 1)).unwrap());
+    let of_rows = logits.chunks(VOCAB as usize).zip(rows);
+    of_rows.map(|(logits, before)| distribution(logits.to_vec(), before, sampling)).collect()
+}
+
 /// The probability of each token to be drawn after `before`, in plain loops: bias, penalty, temperature, min-p, top-k,
 /// top-p.
-fn distribution(model: &Model, before: &[u32], sampling: &Sampling) -> Vec<f64> {
-    let _guard = tch::no_grad_guard();
-    let ids: Vec<i64> = before.iter().map(|&id| i64::from(id)).collect();
-    let hidden = model.hidden(&Tensor::from_slice(&ids).unsqueeze(0)).unwrap();
-    let mut logits = values(&model.logits(&hidden.select(1, ids.len() as i64 - 1)).unwrap());
+fn distribution(mut logits: Vec<f64>, before: &[u32], sampling: &Sampling) -> Vec<f64> {
     for (token, bias) in &sampling.logit_bias {
         logits[*token as usize] += f64::from(*bias);
     }
@@ -53,9 +60,10 @@ fn mask(probabilities: &[f64]) -> SamplingMask {
 fn all_responses(model: &Model, sampling: &Sampling) -> Vec<(f64, Experience)> {
     let drawing = Arc::new(Drawing::new(&sampling.logit_bias, sampling.repetition_penalty));
     let mut all = Vec::new();
-    let first = distribution(model, &PROMPT, sampling);
-    for one in (0..VOCAB).filter(|token| first[*token as usize] > 0.0) {
-        let second = distribution(model, &[&PROMPT[..], &[one]].concat(), sampling);
+    let first = distributions(model, &[PROMPT.to_vec()], sampling).remove(0);
+    let ones: Vec<u32> = (0..VOCAB).filter(|token| first[*token as usize] > 0.0).collect();
+    let starts: Vec<Vec<u32>> = ones.iter().map(|one| [&PROMPT[..], &[*one]].concat()).collect();
+    for (one, second) in ones.into_iter().zip(distributions(model, &starts, sampling)) {
         for other in (0..VOCAB).filter(|token| second[*token as usize] > 0.0) {
             let mut masks = SamplingMasks::new();
             [&first, &second].into_iter().for_each(|probabilities| masks.push(&mask(probabilities)));
@@ -139,7 +147,7 @@ fn the_expected_gradient_is_the_gradient_of_the_policy_that_draws() {
                     expected_reward(&model, &sampling)
                 };
                 let slope = (at_shift(1e-5) - at_shift(-1e-5)) / 2e-5;
-                let _ = at_shift(0.0);
+                let _ = element.fill_(value);
                 let (error, found) = ((slope + gradient[at]).abs(), -gradient[at]);
                 assert!(error < 1e-6 + 1e-5 * slope.abs(), "{name}, {parameter}[{at}]: {found} is not {slope}");
             }
@@ -245,7 +253,7 @@ fn the_entropy_is_of_what_could_be_drawn() {
     let (_, mut row) = all_responses(&model, &sampling).remove(0);
     row.advantages = vec![1.0; 2];
     let entropy = |before: &[u32]| {
-        let probabilities = distribution(&model, before, &sampling);
+        let probabilities = distributions(&model, &[before.to_vec()], &sampling).remove(0);
         -probabilities.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>()
     };
     let expected = (entropy(&PROMPT) + entropy(&[&PROMPT[..], &row.response[..1]].concat())) / 2.0;
