@@ -35,8 +35,8 @@ impl LogitChanges {
     /// # Errors
     /// A token is outside the vocabulary, or a later row already has changes; so it is for the other changes.
     pub fn bias(&mut self, row: usize, biases: &[(u32, f32)]) -> Result<()> {
-        let places = self.places(row, biases.iter().map(|(token, _)| *token))?;
-        self.biased.extend(places);
+        self.begin(row)?;
+        add_places(&mut self.biased, row, self.vocab, biases.iter().map(|(token, _)| *token))?;
         self.biases.extend(biases.iter().map(|(_, bias)| bias));
         Ok(())
     }
@@ -46,8 +46,8 @@ impl LogitChanges {
     /// # Errors
     /// As [`bias`](Self::bias).
     pub fn penalise(&mut self, row: usize, tokens: &[u32], penalty: f32) -> Result<()> {
-        let places = self.places(row, tokens.iter().copied())?;
-        self.penalised.extend(places);
+        self.begin(row)?;
+        add_places(&mut self.penalised, row, self.vocab, tokens.iter().copied())?;
         self.penalties.resize(self.penalised.len(), penalty);
         Ok(())
     }
@@ -60,9 +60,9 @@ impl LogitChanges {
         if tokens.is_empty() {
             return Err(TchError::Torch(format!("all tokens are excluded from row {row} of logits")));
         }
-        let places = self.places(row, tokens.iter().copied())?;
+        self.begin(row)?;
+        add_places(&mut self.kept, row, self.vocab, tokens.iter().copied())?;
         self.limited.push(row as i64);
-        self.kept.extend(places);
         Ok(())
     }
 
@@ -71,9 +71,8 @@ impl LogitChanges {
     /// # Errors
     /// As [`bias`](Self::bias).
     pub fn exclude(&mut self, row: usize, tokens: &[u32]) -> Result<()> {
-        let places = self.places(row, tokens.iter().copied())?;
-        self.banned.extend(places);
-        Ok(())
+        self.begin(row)?;
+        add_places(&mut self.banned, row, self.vocab, tokens.iter().copied())
     }
 
     /// Refuses changes of other logits than `[tokens, vocab]`.
@@ -101,21 +100,31 @@ impl LogitChanges {
         ])
     }
 
-    /// Where the logits of these tokens of a row are.
-    fn places<I>(&mut self, row: usize, tokens: I) -> Result<impl Iterator<Item = i64> + use<I>>
-    where
-        I: Iterator<Item = u32> + Clone,
-    {
-        let (row, vocab) = (row as i64, self.vocab);
+    /// Refuses a change of a row that is before one with changes.
+    fn begin(&mut self, row: usize) -> Result<()> {
+        let row = row as i64;
         if row < self.last {
             return Err(TchError::Torch(format!("row {row} of logits is changed after row {}", self.last)));
         }
-        if let Some(token) = tokens.clone().find(|token| i64::from(*token) >= vocab) {
-            return Err(TchError::Torch(format!("token {token} is outside of the vocabulary of {vocab}")));
-        }
         self.last = row;
-        Ok(tokens.map(move |token| row * vocab + i64::from(token)))
+        Ok(())
     }
+}
+
+/// Adds where the logits of these tokens of a row are, in one pass: with a penalty, a long response has many. Adds
+/// nothing if one is outside the vocabulary.
+fn add_places(to: &mut Vec<i64>, row: usize, vocab: i64, tokens: impl Iterator<Item = u32>) -> Result<()> {
+    let (before, start) = (to.len(), row as i64 * vocab);
+    let mut largest = 0;
+    to.extend(tokens.map(|token| {
+        largest = largest.max(token);
+        start + i64::from(token)
+    }));
+    if to.len() > before && i64::from(largest) >= vocab {
+        to.truncate(before);
+        return Err(TchError::Torch(format!("token {largest} is outside of the vocabulary of {vocab}")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -137,7 +146,8 @@ mod tests {
         let error = |found: Result<()>| found.unwrap_err().to_string();
         assert!(error(changes.check(4, 10)).contains("changes of logits [5, 10] do not fit logits [4, 10]"));
         assert!(error(changes.check(5, 11)).contains("do not fit logits [5, 11]"));
-        assert!(error(changes.exclude(4, &[10])).contains("token 10 is outside of the vocabulary of 10"));
+        assert!(error(changes.exclude(4, &[3, 10, 2])).contains("token 10 is outside of the vocabulary of 10"));
+        assert_eq!(changes.banned, [45]);
         assert!(error(changes.exclude(3, &[1])).contains("row 3 of logits is changed after row 4"));
         assert!(error(changes.keep_only(5, &[])).contains("all tokens are excluded from row 5 of logits"));
     }
