@@ -1,7 +1,7 @@
 //! The distributions that the tokens of responses were drawn from.
 
 use crate::drawing::Drawing;
-use crate::error::Result;
+use crate::error::{Result, TrainError};
 use crate::experience::Experience;
 use gavel_data::SamplingMask;
 use gavel_torch::head::LogitChanges;
@@ -38,7 +38,11 @@ impl Seen {
 /// response. The tokens of a row follow each other.
 ///
 /// They are made to the logits of any model: a reference is compared with the policy over the tokens that could be
-/// drawn. A model with fewer logits lacks none that is a token.
+/// drawn. A model with fewer logits lacks none that is a token. A logit that the model has beyond the policy's counts
+/// only where most tokens could be drawn.
+///
+/// # Errors
+/// The mask of a token excludes it: its probability would be 0.
 pub(crate) fn logit_changes(rows: &[Experience], tokens: &[(usize, usize)], vocab: i64) -> Result<LogitChanges> {
     let mut changes = LogitChanges::new(vocab);
     let mut seen = Seen::default();
@@ -54,7 +58,12 @@ pub(crate) fn logit_changes(rows: &[Experience], tokens: &[(usize, usize)], voca
                 changes.penalise(number, seen.before(row, experience, at), *repetition_penalty)?;
             }
         }
-        match experience.masks.get(at) {
+        let mask = experience.masks.get(at);
+        if !mask.contains(experience.response[at]) {
+            let what = format!("has a sampling mask without response token {at}, which was drawn");
+            return Err(TrainError::Row { index: row, what });
+        }
+        match mask {
             SamplingMask::All => {}
             SamplingMask::Only(mut kept) => {
                 kept.retain(has_logit);
@@ -107,5 +116,19 @@ mod tests {
         expected.exclude(0, &[0, 40]).unwrap();
         assert_eq!(logit_changes(&rows, &[(1, 2), (0, 0)], 100).unwrap(), expected);
         assert!(logit_changes(&rows, &[(0, 0), (0, 1)], 100).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_mask_without_its_token_is_refused() {
+        for mask in [SamplingMask::Only(vec![1, 3]), SamplingMask::Except(vec![2])] {
+            let mut masks = SamplingMasks::new();
+            [SamplingMask::All, mask].iter().for_each(|mask| masks.push(mask));
+            let row = Experience { prompt: vec![1], response: vec![2, 2], masks, ..Experience::default() };
+            let rows = [Experience::default(), row];
+            assert!(logit_changes(&rows, &[(1, 0)], 10).is_ok());
+            let error = logit_changes(&rows, &[(1, 0), (1, 1)], 10).unwrap_err().to_string();
+            let expected = "row 1 of the mini-batch has a sampling mask without response token 1, which was drawn";
+            assert_eq!(error, expected);
+        }
     }
 }
