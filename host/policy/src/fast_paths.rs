@@ -75,6 +75,8 @@ pub(crate) enum FastPath {
     WideLogits,
     /// The same with log-probabilities and entropies by kernels.
     FusedHead,
+    /// The same of logits that were changed, as sampling changes them.
+    FusedChangedHead,
     /// The parts of a layer beside its products and attention, as one kernel each.
     FusedLayers,
     /// Tokens and their log-probabilities by two kernels.
@@ -90,6 +92,7 @@ impl fmt::Display for FastPath {
             Self::SharedKeys => "attention with shared keys and values",
             Self::WideLogits => "the product of logits in 32 bits",
             Self::FusedHead => "one kernel for log-probabilities",
+            Self::FusedChangedHead => "one kernel for log-probabilities of changed logits",
             Self::FusedLayers => "one kernel for each part of a layer",
             Self::FusedDraws => "two kernels that draw tokens",
         })

@@ -44,7 +44,8 @@ impl Model {
         changes: &LogitChanges,
     ) -> Result<TokenLogprobs> {
         let head = self.language_head()?;
-        Ok(changed_logprobs(hidden, head, targets, temperature, beside, how(hidden, head), changes)?)
+        let how = how(hidden, head, !changes.is_empty());
+        Ok(changed_logprobs(hidden, head, targets, temperature, beside, how, changes)?)
     }
 
     /// `[vocab, hidden]`

@@ -3,7 +3,7 @@
 use crate::error::{PolicyError, Result};
 use crate::fast_paths::{FastPath, Results, is_usable, random_like};
 use crate::model::Model;
-use gavel_torch::head::{Beside, Logits, token_logprobs};
+use gavel_torch::head::{Beside, LogitChanges, Logits, changed_logprobs};
 use gavel_torch::scalar::{ScalarOperations, arange};
 use tch::{Kind, Tensor};
 
@@ -24,47 +24,67 @@ impl Model {
     }
 }
 
-/// How the logits that log-probabilities are computed from are computed.
-pub(crate) fn how(hidden: &Tensor, head: &Tensor) -> Logits {
+/// How the logits that log-probabilities are computed from are computed, where these are changed or are not.
+pub(crate) fn how(hidden: &Tensor, head: &Tensor, are_changed: bool) -> Logits {
     match can_be_wide(hidden, head) {
         false => Logits::Narrow,
-        true if has_kernels(hidden, head) => Logits::ByKernels,
+        true if has_kernels(hidden, head, are_changed) => Logits::ByKernels,
         true => Logits::Wide,
     }
 }
 
 /// Whether kernels give the log-probabilities, entropies and gradients that libtorch's operations give from wide logits.
-fn has_kernels(hidden: &Tensor, head: &Tensor) -> bool {
+fn has_kernels(hidden: &Tensor, head: &Tensor, are_changed: bool) -> bool {
     let kind = hidden.kind();
+    let path = if are_changed { FastPath::FusedChangedHead } else { FastPath::FusedHead };
     let [vocab, width] = <[i64; 2]>::try_from(head.size()).unwrap_or_default();
     kind == Kind::BFloat16
         && head.kind() == kind
         && vocab % 4 == 0
-        && is_usable(FastPath::FusedHead, hidden.device(), kind, &[width, vocab], || {
+        && is_usable(path, hidden.device(), kind, &[width, vocab], || {
             let (rows, head) = (CHECKED.0[0], head.f_detach()?.f_narrow(0, 0, vocab.min(CHECKED.1))?);
             let targets = arange(0, rows, 1, hidden.device())?.try_mul(head.size()[0] / rows)?;
             // Larger numbers than a norm gives, so that probabilities are far from equal.
             let hidden = random_like(&[rows, width], 1, kind, hidden.device())?.try_mul(4.0)?;
-            let all = |how| of_logprobs([&hidden, &head, &targets], how);
+            let vocab = head.size()[0];
+            let changes = if are_changed { some_changes(rows, vocab)? } else { LogitChanges::new(vocab) };
+            let all = |how| of_logprobs([&hidden, &head, &targets], how, &changes);
             let pairs = all(Logits::ByKernels)?.into_iter().zip(all(Logits::Wide)?);
             Ok(pairs.map(|(fast, plain)| Results { rows: vec![fast.size()[0]], fast, plain }).collect())
         })
 }
 
+/// Changes of each kind for the check, in which the target of row `n` of `rows` is token `n · (vocab / rows)`.
+fn some_changes(rows: i64, vocab: i64) -> Result<LogitChanges> {
+    let mut changes = LogitChanges::new(vocab);
+    for row in 0..rows as usize {
+        let target = (row as i64 * (vocab / rows)) as u32;
+        let third: Vec<u32> = (0..vocab as u32).filter(|token| *token % 3 == row as u32 % 3).collect();
+        let others: Vec<u32> = third.iter().copied().filter(|token| *token != target).collect();
+        changes.bias(row, &[(target, 1.5)])?;
+        changes.penalise(row, &third, 1.25)?;
+        match row % 2 {
+            0 => changes.keep_only(row, &[&others[..], &[target]].concat())?,
+            _ => changes.exclude(row, &others)?,
+        }
+    }
+    Ok(changes)
+}
+
 /// The log-probabilities of targets, the entropies, the sums of squared probabilities, and the gradients of a weighted
 /// sum of the first two by the hidden states and the head.
-fn of_logprobs([hidden, head, targets]: [&Tensor; 3], how: Logits) -> Result<Vec<Tensor>> {
+fn of_logprobs([hidden, head, targets]: [&Tensor; 3], how: Logits, changes: &LogitChanges) -> Result<Vec<Tensor>> {
     let [hidden, head] = [hidden, head].map(|x| x.f_detach().and_then(|x| x.f_set_requires_grad(true)));
     let (hidden, head) = (hidden?, head?);
     let (found, sum) = tch::with_grad(|| -> Result<_> {
-        let found = token_logprobs(&hidden, &head, targets, 0.7, Beside::Entropies, how)?;
+        let found = changed_logprobs(&hidden, &head, targets, 0.7, Beside::Entropies, how, changes)?;
         let weights = random_like(&[2, targets.size()[0]], 2, Kind::Float, head.device())?;
         let both = Tensor::f_stack(&[&found.logprobs, &found.beside], 0)?;
         Ok((found, both.f_mul(&weights)?.f_sum(Kind::Float)?))
     })?;
     sum.f_backward()?;
-    let squares =
-        token_logprobs(&hidden.f_detach()?, &head.f_detach()?, targets, 0.7, Beside::SquaredProbabilities, how)?;
+    let (alone, frozen) = (hidden.f_detach()?, head.f_detach()?);
+    let squares = changed_logprobs(&alone, &frozen, targets, 0.7, Beside::SquaredProbabilities, how, changes)?;
     let numbers = [found.logprobs.f_detach()?, found.beside.f_detach()?, squares.beside];
     Ok(numbers.into_iter().chain([hidden.f_grad()?, head.f_grad()?]).collect())
 }
@@ -111,6 +131,19 @@ mod tests {
             let hidden = random_like(&[3, 16], 1, kind, Device::Cpu).unwrap();
             let (drawn, trained) = (model.logits_to_draw_from(&hidden).unwrap(), model.logits(&hidden).unwrap());
             assert!(drawn.kind() == kind && drawn.equal(&trained));
+        }
+    }
+
+    #[test]
+    fn the_check_of_changed_logits_compares_numbers_that_changes_move() {
+        let (rows, vocab) = (8, 50);
+        let [hidden, head] =
+            [rows, vocab].map(|rows| random_like(&[rows, 16], rows, Kind::Float, Device::Cpu).unwrap());
+        let targets = arange(0, rows, 1, Device::Cpu).unwrap().try_mul(vocab / rows).unwrap();
+        let of = |changes: &LogitChanges| of_logprobs([&hidden, &head, &targets], Logits::Narrow, changes).unwrap();
+        let pairs = of(&some_changes(rows, vocab).unwrap()).into_iter().zip(of(&LogitChanges::new(vocab)));
+        for (changed, plain) in pairs {
+            assert!(beyond_rounding(&changed, &plain, Kind::BFloat16).unwrap().is_some_and(f64::is_finite));
         }
     }
 

@@ -30,7 +30,7 @@ enum Beside : int64_t { NOTHING, ENTROPIES, SQUARES, ARE_MOST_PROBABLE };
 constexpr double IMPOSSIBLE = -1e20;
 // Terms that are added up in 32 bits: the sums of blocks are added up in 64.
 constexpr int64_t VOCABULARY_BLOCK = 512;
-// Rows whose probabilities exist at a time beside their logits.
+// Rows whose probabilities, or changes, exist at a time beside their logits.
 constexpr int64_t ROWS = 256;
 // Smaller terms of a sum whose largest is 1 are 0: they would not change it, and their squares would be subnormal.
 constexpr float SMALLEST_LOGARITHM = -40.0f;
@@ -135,49 +135,69 @@ struct Changes {
   bool any() const { return biased.defined() || penalised.defined() || limited.defined() || banned.defined(); }
 };
 
-// Keeps the places, and their numbers if there are any, from `start` to before `end`, counted from `start` and on `device`.
-void take(at::Tensor &places, at::Tensor *numbers, int64_t start, int64_t end, const at::Device &device) {
-  if (!places.defined()) return;
+// Where numbers follow each other in a tensor.
+struct Range {
+  int64_t start, count;
+
+  at::Tensor of(const at::Tensor &x, const at::Device &device) const { return x.narrow(0, start, count).to(device); }
+};
+
+// Where the places from `start` to before `end` are in a tensor of places.
+Range range_of(const at::Tensor &places, int64_t start, int64_t end) {
+  if (!places.defined()) return {0, 0};
   const auto *all = places.const_data_ptr<int64_t>(), *last = all + places.numel();
   const auto *from = std::lower_bound(all, last, start);
-  const int64_t skipped = from - all, count = std::lower_bound(from, last, end) - from;
-  const auto part = [&](const at::Tensor &x) {
-    return count > 0 ? x.narrow(0, skipped, count).to(device) : at::Tensor();
-  };
-  if (numbers) *numbers = part(*numbers);
-  places = part(places);
-  if (count > 0 && start > 0) places = places.sub(start);
+  return {from - all, std::lower_bound(from, last, end) - from};
 }
 
-// The changes of the rows from `start` to before `end`, on `device`, from all changes in the memory of the host.
-Changes part_of(Changes by, int64_t start, int64_t end, int64_t vocab, const at::Device &device) {
-  take(by.biased, &by.biases, start * vocab, end * vocab, device);
-  take(by.penalised, &by.penalties, start * vocab, end * vocab, device);
-  take(by.limited, nullptr, start, end, device);
-  take(by.kept, nullptr, start * vocab, end * vocab, device);
-  take(by.banned, nullptr, start * vocab, end * vocab, device);
-  return by;
-}
+// The places of penalised logits, and the derivative of each by what it was. Undefined if there are none.
+struct Penalised {
+  at::Tensor places, slopes;
+};
 
-// Changes logits, `[tokens, vocab]` and in at least 32 bits. Returns the derivative of each penalised logit by what it
-// was, if there are any.
-at::Tensor change(at::Tensor &logits, const Changes &by) {
+// Changes logits, `[tokens, vocab]` and in at least 32 bits. The changes are in the memory of the host, and the first token
+// is token `first` of them. Beside what is returned, only ROWS tokens have places on the device at a time.
+Penalised change(at::Tensor &logits, const Changes &by, int64_t first) {
+  if (!by.any()) return {};
+  const auto count = logits.size(0), vocab = logits.size(1);
+  const auto device = logits.device();
+  const auto kind = logits.scalar_type();
   auto all = logits.view(-1);
-  at::Tensor slopes;
-  if (by.biased.defined()) all.index_add_(0, by.biased, by.biases.to(all.scalar_type()));
-  if (by.penalised.defined()) {
-    const auto before = all.index_select(0, by.penalised), penalties = by.penalties.to(all.scalar_type());
-    const auto is_positive = before.gt(0);
-    slopes = at::where(is_positive, penalties.reciprocal(), penalties);
-    all.index_copy_(0, by.penalised, at::where(is_positive, before.div(penalties), before.mul(penalties)));
+  const auto places_of = [&](const at::Tensor &places, const Range &range, int64_t before) {
+    const auto found = range.of(places, device);
+    return before > 0 ? found.sub(before) : found;
+  };
+  Penalised penalised;
+  const auto own = range_of(by.penalised, first * vocab, (first + count) * vocab);
+  if (own.count > 0) {
+    penalised.places = places_of(by.penalised, own, first * vocab);
+    penalised.slopes = at::empty({own.count}, logits.options());
   }
-  if (by.limited.defined()) {
-    const auto kept = all.index_select(0, by.kept);
-    logits.index_fill_(0, by.limited, IMPOSSIBLE);
-    all.index_copy_(0, by.kept, kept);
+  for (int64_t start = 0; start < count; start += ROWS) {
+    const auto from = first + start, to = first + std::min(start + ROWS, count);
+    const auto find = [&](const at::Tensor &places) { return range_of(places, from * vocab, to * vocab); };
+    if (const auto range = find(by.biased); range.count > 0) {
+      all.index_add_(0, places_of(by.biased, range, first * vocab), range.of(by.biases, device).to(kind));
+    }
+    if (const auto range = find(by.penalised); range.count > 0) {
+      const auto part = [&](const at::Tensor &x) { return x.narrow(0, range.start - own.start, range.count); };
+      const auto places = part(penalised.places);
+      const auto before = all.index_select(0, places), penalties = range.of(by.penalties, device).to(kind);
+      const auto is_positive = before.gt(0);
+      part(penalised.slopes).copy_(at::where(is_positive, penalties.reciprocal(), penalties));
+      all.index_copy_(0, places, at::where(is_positive, before.div(penalties), before.mul(penalties)));
+    }
+    if (const auto rows = range_of(by.limited, from, to); rows.count > 0) {
+      const auto places = places_of(by.kept, find(by.kept), first * vocab);
+      const auto kept = all.index_select(0, places);
+      logits.index_fill_(0, places_of(by.limited, rows, first), IMPOSSIBLE);
+      all.index_copy_(0, places, kept);
+    }
+    if (const auto range = find(by.banned); range.count > 0) {
+      all.index_fill_(0, places_of(by.banned, range, first * vocab), IMPOSSIBLE);
+    }
   }
-  if (by.banned.defined()) all.index_fill_(0, by.banned, IMPOSSIBLE);
-  return slopes;
+  return penalised;
 }
 
 // Turns the gradient of changed logits into the gradient of what they were, in place.
@@ -190,17 +210,17 @@ void unchange(at::Tensor &gradient, const at::Tensor &penalised, const at::Tenso
 struct Found {
   at::Tensor logprobs, beside;
   // What `change` returned.
-  at::Tensor slopes;
+  Penalised penalised;
   // What the backward pass needs: by rows and by kernels, the logits and `Sums` as 32-bit numbers, largest,
   // 1 / exponentials and mean. Otherwise all log-probabilities and the entropies, if these are wanted.
   at::Tensor matrix, rows;
 };
 
 Found compute_by_rows(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
-                      int64_t beside, const Changes &changes) {
+                      int64_t beside, const Changes &changes, int64_t first) {
   Found found;
   found.matrix = at::linear(hidden, head).to(at::kFloat);
-  found.slopes = change(found.matrix, changes);
+  found.penalised = change(found.matrix, changes, first);
   const auto count = targets.size(0), width = head.size(0);
   const auto options = found.matrix.options();
   found.logprobs = at::empty({count}, options);
@@ -260,9 +280,10 @@ template <typename Number> at::Tensor by_pieces(const at::Tensor &logprobs, cons
 }
 
 Found compute_by_kernels(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
-                         double temperature, int64_t beside) {
+                         double temperature, int64_t beside, const Changes &changes, int64_t first) {
   Found found;
   found.matrix = at::mm(hidden, head.t(), at::kFloat);
+  found.penalised = change(found.matrix, changes, first);
   const auto count = targets.size(0);
   found.logprobs = at::empty({count}, found.matrix.options());
   found.rows = at::empty({count, 3}, found.matrix.options());
@@ -274,12 +295,12 @@ Found compute_by_kernels(const at::Tensor &hidden, const at::Tensor &head, const
 }
 
 Found compute_by_operations(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets,
-                            double temperature, int64_t beside, const Changes &changes, bool is_wide) {
+                            double temperature, int64_t beside, const Changes &changes, int64_t first, bool is_wide) {
   Found found;
   auto logits = is_wide ? at::mm(hidden, head.t(), at::kFloat) : at::linear(hidden, head);
   if (changes.any()) {
     logits = logits.to(wide(logits.scalar_type()));
-    found.slopes = change(logits, changes);
+    found.penalised = change(logits, changes, first);
   }
   if (beside == ARE_MOST_PROBABLE) found.beside = logits.argmax(-1).eq(targets);
   const auto kind = wide(logits.scalar_type());
@@ -322,18 +343,20 @@ void turn_by_operations(at::Tensor &all, const at::Tensor &entropies, const at::
 }
 
 struct TokenLogprobs : Function<TokenLogprobs> {
+  // `first` is the number of the first of the tokens in `changes`.
   static Found compute(const at::Tensor &hidden, const at::Tensor &head, const at::Tensor &targets, double temperature,
-                       int64_t beside, int64_t how, const Changes &changes) {
-    if (is_by_rows(hidden)) return compute_by_rows(hidden, head, targets, temperature, beside, changes);
-    if (how == BY_KERNELS) return compute_by_kernels(hidden, head, targets, temperature, beside);
-    return compute_by_operations(hidden, head, targets, temperature, beside, changes, how == WIDE);
+                       int64_t beside, int64_t how, const Changes &changes, int64_t first) {
+    if (is_by_rows(hidden)) return compute_by_rows(hidden, head, targets, temperature, beside, changes, first);
+    if (how == BY_KERNELS) return compute_by_kernels(hidden, head, targets, temperature, beside, changes, first);
+    return compute_by_operations(hidden, head, targets, temperature, beside, changes, first, how == WIDE);
   }
 
   static variable_list forward(AutogradContext *ctx, const at::Tensor &hidden, const at::Tensor &head,
                                const at::Tensor &targets, double temperature, int64_t beside, int64_t how,
                                const Changes &changes) {
-    const auto found = compute(hidden, head, targets, temperature, beside, how, changes);
-    ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows, changes.penalised, found.slopes});
+    const auto found = compute(hidden, head, targets, temperature, beside, how, changes, 0);
+    const auto &[places, slopes] = found.penalised;
+    ctx->save_for_backward({hidden, head, targets, found.matrix, found.rows, places, slopes});
     ctx->saved_data["temperature"] = temperature;
     ctx->saved_data["how"] = how;
     ctx->set_materialize_grads(false);
@@ -355,6 +378,7 @@ struct TokenLogprobs : Function<TokenLogprobs> {
       gradient = at::empty_like(matrix, matrix.options().dtype(hidden.scalar_type()));
       checked(kernels.turn_rows(&matrix, &rows, &targets, temperature, &for_logprobs,
                                 for_entropies.defined() ? &for_entropies : nullptr, &gradient));
+      unchange(gradient, penalised, slopes);
     } else {
       const auto turn = is_by_rows(hidden) ? turn_by_rows : turn_by_operations;
       // A second backward pass would take the gradient for logits.
@@ -390,29 +414,25 @@ void gavel_take_head_kernels(void *sum_rows, void *turn_rows) {
 // `hidden` is `[tokens, width]`, `head` is `[vocab, width]`, `targets` is `[tokens]` and contiguous. `out` gets the
 // log-probabilities and what is computed beside them, both `[tokens]`. Without gradients, the logits of only `rows`
 // tokens exist at a time. On a GPU, wide logits of 16-bit numbers have 32; kernels are for bfloat16, and for a vocabulary
-// that is a multiple of 4, without changes. `changes` are the seven tensors of `Changes` in their order, in the memory of
-// the host: places and rows in 64 bits, numbers in 32; null for one that is undefined.
+// that is a multiple of 4. `changes` are the seven tensors of `Changes` in their order, in the memory of the host: places
+// and rows in 64 bits, numbers in 32; null for one that is undefined.
 char *gavel_token_logprobs(const at::Tensor *hidden, const at::Tensor *head, const at::Tensor *targets,
                            double temperature, int64_t beside, int64_t how, int64_t rows,
                            const at::Tensor *const *changes, at::Tensor **out) {
   return guarded([&] {
     const auto given = [&](int index) { return changes[index] ? *changes[index] : at::Tensor(); };
     const Changes all_changes{given(0), given(1), given(2), given(3), given(4), given(5), given(6)};
-    const auto changes_of = [&](int64_t start, int64_t count) {
-      return part_of(all_changes, start, start + count, head->size(0), hidden->device());
-    };
     at::Tensor logprobs, other;
     if (wants_gradient(*hidden) || wants_gradient(*head)) {
-      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, how,
-                                              changes_of(0, targets->size(0)));
+      const auto found = TokenLogprobs::apply(*hidden, *head, *targets, temperature, beside, how, all_changes);
       logprobs = found[0];
       if (beside != NOTHING) other = found[1];
     } else {
       std::vector<at::Tensor> all, others;
       const auto parts = hidden->split(rows), ids = targets->split(rows);
       for (size_t part = 0; part < parts.size(); ++part) {
-        const auto by = changes_of(static_cast<int64_t>(part) * rows, ids[part].size(0));
-        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, how, by);
+        const auto found = TokenLogprobs::compute(parts[part], *head, ids[part], temperature, beside, how, all_changes,
+                                                  static_cast<int64_t>(part) * rows);
         all.push_back(found.logprobs);
         if (beside != NOTHING) others.push_back(found.beside);
       }

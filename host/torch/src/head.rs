@@ -31,6 +31,10 @@ unsafe extern "C" {
 /// Without gradients, the logits of this many tokens exist at a time.
 pub const TOKENS_AT_A_TIME: i64 = 512;
 
+/// The changes of this many tokens' logits are on the device at a time: `ROWS` of the shim. The places and the
+/// derivatives of penalised logits stay there until the backward pass.
+pub const CHANGED_AT_A_TIME: i64 = 256;
+
 /// How logits are computed and normalised. The CPU has only [`Narrow`](Self::Narrow).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logits {
@@ -95,7 +99,7 @@ pub fn token_logprobs(
 }
 
 /// As [`token_logprobs`], under the softmax of logits after `changes`, over `temperature`. What is computed beside
-/// log-probabilities, and gradients, are of this distribution too. With changes, kernels are not used.
+/// log-probabilities, and gradients, are of this distribution too.
 ///
 /// # Errors
 /// As [`token_logprobs`], or the changes are of other logits.
@@ -120,7 +124,6 @@ pub fn changed_logprobs(
     }
     changes.check(tokens, vocab)?;
     let how = match logits {
-        Logits::ByKernels if !changes.is_empty() => 1,
         Logits::ByKernels if hidden.kind() != Kind::BFloat16 || vocab % 4 != 0 => {
             return Err(TchError::Torch(format!("kernels do not fit logits of {hidden:?} and {head:?}")));
         }

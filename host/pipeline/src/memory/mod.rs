@@ -12,7 +12,7 @@ use crate::run::{Setup, select};
 use gavel_config::{Config, LearningConfig, RlTable, SftTable, TrainTable};
 use gavel_policy::ModelConfig;
 use gavel_train::Parameters;
-use gavel_train::memory::{SharedBy, changed_logits};
+use gavel_train::memory::{ChangedLogits, SharedBy};
 use plan::{CriticPlan, MiniBatch, Plan};
 use std::collections::BTreeSet;
 
@@ -66,7 +66,8 @@ pub(crate) fn predict_train(
         let kept = sampling.top_k.map_or(vocabulary, |most| most as u64).min(vocabulary / 2);
         let kept = if sampling.is_truncated() { kept } else { 0 };
         let whole = (batch.prompt + batch.response).min(vocabulary);
-        plan.changed_logits = changed_logits(kept, if sampling.repetition_penalty == 1.0 { 0 } else { whole });
+        let penalised = if sampling.repetition_penalty == 1.0 { 0 } else { whole };
+        plan.changed_logits = ChangedLogits { kept, penalised };
     }
     plan.predict_with_advice()
 }

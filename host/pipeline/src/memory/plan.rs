@@ -13,8 +13,11 @@ use gavel_policy::memory::{Footprint, PassShape};
 use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
 use gavel_rollout::RewardModelFootprint;
 use gavel_torch::head::TOKENS_AT_A_TIME;
-use gavel_train::memory::{SharedBy, TrainingFootprint};
+use gavel_train::memory::{ChangedLogits, SharedBy, TrainingFootprint};
 use gavel_train::{LongestRows, OptimizerKind};
+
+/// What sampling changed of the logits, which training changes again.
+const CHANGES: &str = "biases, penalties and masks of logits";
 
 /// The settings and sizes that decide how much memory a run takes.
 #[derive(Debug, Clone)]
@@ -40,8 +43,8 @@ pub(super) struct Plan<'a> {
     pub(super) keeps_before_step: bool,
     pub(super) gradient_checkpointing: bool,
     pub(super) max_tokens_per_micro_batch: u64,
-    /// The bytes that the changes of the logits of each token take in an update.
-    pub(super) changed_logits: u64,
+    /// How the logits of each token are changed in an update.
+    pub(super) changed_logits: ChangedLogits,
     batch: MiniBatch,
     rollout: Rollout,
     cache_memory: Option<u64>,
@@ -179,7 +182,7 @@ impl<'a> Plan<'a> {
             keeps_before_step: false,
             gradient_checkpointing: false,
             max_tokens_per_micro_batch: 0,
-            changed_logits: 0,
+            changed_logits: ChangedLogits::default(),
             batch,
             rollout: Rollout {
                 rows: most.min(rollout.max_batch as u64),
@@ -306,8 +309,8 @@ impl<'a> Plan<'a> {
         let checkpointing = self.gradient_checkpointing || trained.is_by_layer();
         let passes = vec![
             part(activations, trained.model.activations(shape, checkpointing)),
+            part(CHANGES, self.changed_logits.bytes(trained.tokens_at_a_time(learned))),
             part(backward, trained.backward(shape, learned)),
-            part("changes of these logits", self.changed_logits * trained.tokens_at_a_time(learned)),
         ];
         let gradients = vec![part("gradients", trained.gradients())];
         [in_update(trained, ""), self.critic_at_rest(), gradients, or_step(passes, trained, "")].concat()
@@ -517,7 +520,7 @@ mod tests {
             keeps_before_step: false,
             gradient_checkpointing: true,
             max_tokens_per_micro_batch: 8192,
-            changed_logits: 0,
+            changed_logits: ChangedLogits::default(),
             batch,
             rollout: Rollout { rows: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
             cache_memory: Some(8 << 30),
@@ -544,13 +547,16 @@ mod tests {
     #[test]
     fn changes_of_logits_count_for_the_tokens_whose_logits_exist() {
         let sizes = qwen(896, 4864, 24, [14, 2]);
-        let changes = |changed_logits| {
+        let changes = |kept, penalised| {
+            let changed_logits = ChangedLogits { kept, penalised };
             let prediction = Plan { changed_logits, ..plan(&sizes, 1, false) }.predict().unwrap();
-            prediction.update.into_iter().find(|part| part.what == "changes of these logits").map(|part| part.bytes)
+            prediction.update.into_iter().find(|part| part.what == CHANGES).map(|part| part.bytes)
         };
-        assert_eq!(changes(0), None);
-        // 1 GiB of logits of 152064 tokens.
-        assert_eq!(changes(12 * 50), Some(12 * 50 * ((1 << 30) / (4 * 152_064))));
+        assert_eq!(changes(0, 0), None);
+        // 1 GiB of logits of 152064 tokens has 1765 rows, of which 256 are changed at a time.
+        assert_eq!(changes(50, 0), Some(256 * 50 * 12));
+        assert_eq!(changes(0, 50), Some(1765 * 50 * (12 + 8)));
+        assert_eq!(changes(1000, 50), Some(1765 * 50 * 12 + 256 * 1000 * 12));
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub use ranks::SharedBy;
 use crate::batch::tokens_per_chunk;
 use crate::optimizer::{OptimizerKind, has_8_bits, is_for_muon};
 use gavel_policy::memory::{FLOAT, Footprint, ParameterSize, PassShape};
+use gavel_torch::head::CHANGED_AT_A_TIME;
 use gavel_torch::optimizer::BLOCK;
 
 /// The memory that a model takes that is trained, on one of the ranks that train it.
@@ -92,12 +93,28 @@ impl<'a> TrainingFootprint<'a> {
     }
 }
 
-/// What the changes of a token's logits take in an update, at their most: a place of 64 bits and the logit of each of the
-/// `kept` tokens that could be drawn, and for each of the `penalised` tokens that came before a place, four numbers and
-/// a comparison, and the two numbers that it is chosen from.
-pub fn changed_logits(kept: u64, penalised: u64) -> u64 {
-    let place = 8;
-    kept * (place + FLOAT) + penalised * (place + 6 * FLOAT + 1)
+/// How the logits of a token are changed in an update, at their most.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChangedLogits {
+    /// The tokens in the list of its mask.
+    pub kept: u64,
+    /// The tokens before it that are penalised.
+    pub penalised: u64,
+}
+
+impl ChangedLogits {
+    /// What the changes of `tokens`, whose logits exist at a time, take beside these.
+    pub fn bytes(&self, tokens: u64) -> u64 {
+        let place = 8;
+        let of_mask = self.kept * (place + FLOAT);
+        // The logit, the penalty, their comparison, quotient and product, and which of the two it is.
+        let of_penalties = self.penalised * (5 * FLOAT + 1);
+        let forward = tokens.min(CHANGED_AT_A_TIME as u64) * of_mask.max(of_penalties);
+        // The gradient, before and after.
+        let backward = tokens * self.penalised * 2 * FLOAT;
+        // A place and a derivative wait for the backward pass.
+        tokens * self.penalised * (place + FLOAT) + forward.max(backward)
+    }
 }
 
 /// The bytes of an optimiser's state of a parameter.
