@@ -7,8 +7,8 @@ file.
     cargo build --release -p gavel --bin gavel
     python host/scoring/benches/wrapped_verl.py
 
-It needs what a plugin in Python needs (`gavel plugin doctor`). The rows of a process are few in each round, and the
-sides take turns, so that other programs disturb all alike.
+It needs what a plugin in Python needs (`gavel plugin doctor`). A round has enough rows that the first calls of an
+instance hardly count, and the sides take turns, so that other programs disturb all alike.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROWS, ROUNDS = 2000, 5
+ROWS, ROUNDS = 20_000, 3
 REWARD = r"""
 import re
 
