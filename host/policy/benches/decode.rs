@@ -8,7 +8,11 @@
 //! - `group`: 8 responses of 128 tokens to one prompt of 512, a wider model;
 //! - `conversation`: 10 turns of 32 tokens with 500 tokens of others before
 //!   each, the wider model; with keys and values kept between the turns, and
-//!   computed again for each.
+//!   computed again for each;
+//! - `masks`: 64 prompts as in `plain`, a vocabulary of 32,768; all tokens can
+//!   be drawn, or top-p cuts some off, or they are kept as masks too. A random
+//!   model's distribution is flat, so that masks are as long as they can be; at
+//!   a low temperature they are as short as a trained model's.
 //!
 //! `cargo bench --workspace --bench decode -- [CASE]…`, on an idle machine. OpenMP's threads must be allowed to spin
 //! for some microseconds between the many small operations of a step. With `OMP_WAIT_POLICY=PASSIVE` alone, each
@@ -57,6 +61,17 @@ fn main() -> Result<(), PolicyError> {
             println!(
                 r#"{{"case": "conversation", "what": "{what}", "prompt_tokens": {computed}, "seconds": {seconds:.3}}}"#
             );
+        }
+    }
+    if wanted("masks") {
+        let model = Model::random(ModelConfig { vocab_size: 32_768, ..small() }, 0, Device::Cpu)?;
+        for temperature in [1.0, 0.01] {
+            for (what, top_p, masked) in [("all", 1.0, false), ("top_p 0.9", 0.9, false), ("with masks", 0.9, true)] {
+                let sampling = Sampling { temperature, top_p, masked, ..Sampling::new(NEW, Vec::new()) };
+                let drawn = |id| Request { sampling: sampling.clone().into(), ..request(id, id, PROMPT, NEW) };
+                let requests: Vec<Request> = (0..64).map(drawn).collect();
+                report("masks", &format!("{what}, temperature {temperature}"), 3, &model, 64, &requests)?;
+            }
         }
     }
     Ok(())
