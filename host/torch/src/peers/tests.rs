@@ -311,6 +311,8 @@ fn a_store_that_ends_before_all_ranks_have_met_is_blamed_on_rank_0() {
 #[test]
 fn a_rank_that_nothing_is_heard_of_ends_the_others_and_is_named() {
     assert_named("stopped", 3, 1, &["nothing was heard of it for 1"]);
+    // Rank 0 serves the store.
+    assert_named("stopped", 2, 0, &["its store at 127.0.0.1:"]);
 }
 
 #[test]

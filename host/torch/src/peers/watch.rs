@@ -18,9 +18,12 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The same where something else shows that a rank is gone: a closed connection, or its own word.
 const SILENCE_OF_SUSPECT: Duration = Duration::from_secs(3);
 
-/// A process that was stopped for this long may be taken for gone by the others: it said nothing for a beat before, and
-/// is slow to begin.
-const STOPPED: Duration = Duration::from_secs(9);
+/// The most time between two ticks that counts as time in which this process ran.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A process that was stopped for this long may be taken for gone by the others: it may have said nothing for some time
+/// before, as on a busy machine.
+const STOPPED: Duration = Duration::from_secs(5);
 
 /// What a rank says last.
 const LEFT: &str = "left";
@@ -49,41 +52,53 @@ impl Shared {
     }
 }
 
-/// What was seen in the store.
+/// What was seen in the store. Its times are those in which this process ran: while it is stopped, as by SIGSTOP, nobody
+/// is silent.
 struct Seen {
-    /// When the store answered last.
-    round: Instant,
-    /// How long this process ran since then. While it is stopped, as by SIGSTOP, it waits for no answer.
-    unanswered: Duration,
-    /// When this process ran last, as far as it looked.
+    /// How long this process ran.
+    ran: Duration,
     ticked: Instant,
-    /// The longest time since the last answer in which it did not run.
-    stopped: Duration,
+    /// When it ran again after it was stopped, the last time, and how long that took.
+    stopped: Option<(Duration, Duration)>,
+    /// When the last look began that the store has answered.
+    answered: Duration,
     /// Since when it fails, and how.
-    fails: Option<(Instant, String)>,
-    /// What each rank said last, and when it was seen first.
-    beats: Vec<(String, Instant)>,
+    fails: Option<(Duration, String)>,
+    /// What each rank said last, and when the look began that saw it first.
+    beats: Vec<(String, Duration)>,
     /// The rank that was found to be gone first, and how.
     gone: Option<(usize, String)>,
 }
 
 impl Seen {
     fn new(size: usize) -> Self {
-        let now = Instant::now();
-        let (unanswered, stopped) = (Duration::ZERO, Duration::ZERO);
-        let beats = vec![(String::new(), now); size];
-        Self { round: now, unanswered, ticked: now, stopped, fails: None, beats, gone: None }
+        Self {
+            ran: Duration::ZERO,
+            ticked: Instant::now(),
+            stopped: None,
+            answered: Duration::ZERO,
+            fails: None,
+            beats: vec![(String::new(), Duration::ZERO); size],
+            gone: None,
+        }
     }
 
-    /// Notes that this process runs, a beat after the last time.
-    fn tick(&mut self) {
-        self.stopped = self.stopped();
-        self.ticked = Instant::now();
-        self.unanswered += BEAT;
+    /// Notes that this process runs. Returns how long it ran.
+    fn tick(&mut self) -> Duration {
+        let passed = self.ticked.elapsed();
+        self.ticked += passed;
+        self.ran += passed.min(TICK);
+        if passed >= STOPPED {
+            self.stopped = Some((self.ran, passed));
+        }
+        self.ran
     }
 
-    fn stopped(&self) -> Duration {
-        self.stopped.max(self.ticked.elapsed())
+    /// The fault of this process where it has heard nothing since this time, and was stopped after it: the others take it
+    /// for gone, and end without it.
+    fn own_fault(&self, since: Duration) -> Option<String> {
+        let (_, passed) = self.stopped.filter(|(again, _)| since < *again)?;
+        Some(format!("it was stopped for {:.0} s, and the others have ended without it", passed.as_secs_f64()))
     }
 }
 
@@ -102,7 +117,7 @@ impl Watch {
         let (mine, prefix, rank, size) = (shared.clone(), prefix.to_owned(), at.rank, at.size);
         let thread = std::thread::spawn(move || {
             while !mine.is_over.load(Ordering::Relaxed) {
-                let begun = Instant::now();
+                let begun = mine.seen().tick();
                 let found = look(&store, &prefix, rank, size);
                 note(&mut mine.seen(), begun, found);
                 std::thread::park_timeout(BEAT);
@@ -114,27 +129,28 @@ impl Watch {
     /// The rank that is gone, if one is. `broken` is how something else showed that: then less silence is enough.
     pub fn verdict(&self, store: &Store, prefix: &str, broken: Option<&str>) -> Option<PeersError> {
         let silent = {
-            let seen = self.shared.seen();
+            let mut seen = self.shared.seen();
+            seen.tick();
             if let Some((rank, what)) = &seen.gone {
                 return Some(self.gone(*rank, what.clone()));
             }
             if let Some(error) = self.without_store(&seen, broken) {
                 return Some(error);
             }
-            // Up to the last answer of the store, so that a stop of this process is not the silence of others.
-            let silences = seen.beats.iter().map(|(last, since)| (last, seen.round.saturating_duration_since(*since)));
-            let others = silences.enumerate().filter(|(rank, _)| *rank != self.at.rank);
-            let longest = others.max_by_key(|(_, (_, silence))| *silence)?;
-            let (rank, (last, silence)) = longest;
+            // Up to the last answer of the store: while it is slow, nobody is silent.
+            let others = seen.beats.iter().enumerate().filter(|(rank, _)| *rank != self.at.rank);
+            let (rank, (last, since)) = others.min_by_key(|(_, (_, since))| *since)?;
+            let silence = seen.answered.saturating_sub(*since);
             let has_left = last == LEFT;
             if silence < if has_left || broken.is_some() { SILENCE_OF_SUSPECT } else { SILENCE } {
                 return None;
             }
             let heard = format!("nothing was heard of it for {:.0} s", silence.as_secs_f64());
-            match (has_left, broken) {
-                (true, _) => (rank, "it left the run; see its own message".to_owned()),
-                (false, Some(broken)) => (rank, format!("{heard} ({broken})")),
-                (false, None) => (rank, heard),
+            match (seen.own_fault(*since), has_left, broken) {
+                (Some(own), ..) => (self.at.rank, own),
+                (None, true, _) => (rank, "it left the run; see its own message".to_owned()),
+                (None, false, Some(broken)) => (rank, format!("{heard} ({broken})")),
+                (None, false, None) => (rank, heard),
             }
         };
         // All ranks name the rank that was found first: those that notice later may see others leave for its sake.
@@ -148,15 +164,12 @@ impl Watch {
     /// The error if the store does not answer.
     fn without_store(&self, seen: &Seen, broken: Option<&str>) -> Option<PeersError> {
         let what = match &seen.fails {
-            Some((since, what)) if broken.is_some() || since.elapsed() >= SILENCE_OF_SUSPECT => what.clone(),
-            _ if seen.unanswered >= SILENCE => "it does not answer".into(),
+            Some((since, what)) if broken.is_some() || seen.ran - *since >= SILENCE_OF_SUSPECT => what.clone(),
+            _ if seen.ran - seen.answered >= SILENCE => "it does not answer".into(),
             _ => return None,
         };
-        let stopped = seen.stopped();
-        if stopped >= STOPPED {
-            let what =
-                format!("it was stopped for {:.0} s, and the others have ended without it", stopped.as_secs_f64());
-            return Some(self.gone(self.at.rank, what));
+        if let Some(own) = seen.own_fault(seen.answered) {
+            return Some(self.gone(self.at.rank, own));
         }
         let address = self.at.place();
         Some(match self.at.is_served_by_rank_0 && self.at.rank != 0 {
@@ -228,18 +241,14 @@ fn look(store: &Store, prefix: &str, rank: usize, size: usize) -> Result<(Vec<St
 }
 
 /// Notes what a look has found that was begun then.
-fn note(seen: &mut Seen, begun: Instant, found: Result<(Vec<String>, Option<String>)>) {
-    let now = Instant::now();
+fn note(seen: &mut Seen, begun: Duration, found: Result<(Vec<String>, Option<String>)>) {
+    let now = seen.tick();
     match found {
         Ok((beats, gone)) => {
-            (seen.round, seen.unanswered, seen.fails) = (now, Duration::ZERO, None);
-            // The answer may be from before a stop in the middle of the look.
-            if now.saturating_duration_since(begun) < STOPPED {
-                (seen.stopped, seen.ticked) = (Duration::ZERO, now);
-            }
+            (seen.answered, seen.fails) = (begun, None);
             for (known, last) in seen.beats.iter_mut().zip(beats) {
                 if known.0 != last {
-                    *known = (last, now);
+                    *known = (last, begun);
                 }
             }
             seen.gone = gone.as_deref().and_then(parse).or(seen.gone.take());
@@ -255,21 +264,45 @@ fn note(seen: &mut Seen, begun: Instant, found: Result<(Vec<String>, Option<Stri
 mod tests {
     use super::*;
 
+    /// As if the process had been stopped for 20 s.
+    fn stop(seen: &mut Seen) {
+        seen.ticked = Instant::now().checked_sub(2 * SILENCE).unwrap();
+    }
+
+    fn beats(number: u32) -> Result<(Vec<String>, Option<String>)> {
+        Ok((vec![number.to_string(), number.to_string()], None))
+    }
+
     #[test]
-    fn a_stop_of_this_process_is_not_the_silence_of_the_store() {
-        let answer = || Ok((vec!["1".to_owned(), "1".to_owned()], None));
+    fn a_stop_of_this_process_is_not_the_silence_of_others() {
         let mut seen = Seen::new(2);
-        let before = Instant::now().checked_sub(2 * SILENCE).unwrap();
-        seen.ticked = before;
-        assert!(seen.stopped() >= STOPPED, "it is known before the next tick");
-        seen.tick();
-        assert!(seen.stopped() >= STOPPED && seen.unanswered == BEAT);
-        // The answer to what was asked before the stop says nothing of the time after it.
-        note(&mut seen, before, answer());
-        assert!(seen.stopped() >= STOPPED && seen.unanswered.is_zero());
-        note(&mut seen, Instant::now(), answer());
-        assert!(seen.stopped() < STOPPED);
-        (0..20).for_each(|_| seen.tick());
-        assert!(seen.unanswered >= SILENCE && seen.stopped() < STOPPED);
+        let begun = seen.tick();
+        note(&mut seen, begun, beats(1));
+        let begun = seen.tick();
+        stop(&mut seen);
+        // The look was begun before the stop.
+        note(&mut seen, begun, beats(2));
+        assert!(seen.ran <= 3 * TICK && seen.answered == begun, "{:?}", seen.ran);
+        let own = seen.own_fault(seen.answered).unwrap();
+        assert!(own.starts_with("it was stopped for 2"), "{own}");
+        // All ranks were stopped together, and run again.
+        let begun = seen.tick();
+        note(&mut seen, begun, beats(3));
+        assert_eq!((seen.own_fault(seen.answered), seen.own_fault(seen.beats[0].1)), (None, None));
+        assert!(seen.ran - seen.answered < SILENCE_OF_SUSPECT);
+    }
+
+    #[test]
+    fn a_rank_that_says_nothing_more_is_silent_in_the_time_that_this_process_runs() {
+        let mut seen = Seen::new(2);
+        note(&mut seen, Duration::ZERO, beats(1));
+        for _ in 0..20 {
+            seen.ticked = Instant::now().checked_sub(TICK).unwrap();
+            let begun = seen.tick();
+            note(&mut seen, begun, beats(1));
+        }
+        assert!(seen.answered - seen.beats[0].1 >= SILENCE && seen.own_fault(seen.beats[0].1).is_none());
+        note(&mut seen, Duration::ZERO, Err(PeersError::Torch("failed".into())));
+        assert_eq!(seen.fails.as_ref().map(|(_, what)| what.as_str()), Some("libtorch: failed"));
     }
 }
