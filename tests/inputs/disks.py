@@ -1,6 +1,6 @@
 """Commands whose files, caches and temporary files are on disks without room, read-only, or gone midway."""
-import http.client
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+from bodies import PLAIN as PATH
+from bodies import ask
 from checkpoints import ADAPTER, QUERY_SIZES, checkpoint, tensors
-from inputs import KB, Input, Outcome, Place, encoded, environment, lines, write
+from inputs import KB, Input, Outcome, Place, environment, lines, send, write
 from mounts import Disk, make_room, why_no_mounts
 from services import below, outside, reply, verdict, http_answer
 from tool_servers import MODEL
@@ -20,7 +22,6 @@ MANY = lines(*({"response": f"Answer: {at}", "answer": f"{at}"} for at in range(
 LEARNING = MODEL + """
 [data]
 train = "rows.jsonl"
-validation = "rows.jsonl"
 [checkpoint]
 every = 1
 [log]
@@ -31,7 +32,7 @@ tensorboard = false
 steps = 3
 learning_rate = 1e-3
 """
-TRAIN = LEARNING + """prompts_per_step = 2
+TRAIN = LEARNING.replace("[checkpoint]", 'validation = "rows.jsonl"\n[checkpoint]') + """prompts_per_step = 2
 [rollout]
 max_tokens = 8
 group_size = 2
@@ -41,14 +42,6 @@ path = "FORMAT"
 params = { pattern = '(?s).*[a-z].*' }
 """
 SFT = LEARNING + "batch_size = 2\n"
-PLUGIN = """
-from gavel import reward
-
-
-@reward(pure=True)
-def score(sample, reference):
-    return 1.0
-"""
 # A disk that takes nothing is named with what to do about it.
 HINT = r"(?s)disk.*\nhint: "
 TEMPORARY = r"(?s)disk.*\nhint: set the variable TMPDIR"
@@ -61,6 +54,11 @@ After = Callable[[Path, Outcome], str | None]
 def gavel(place: Place, folder: Path, *command: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([place.gavel, *command], cwd=folder, env=environment(folder), capture_output=True, text=True,
                           errors="replace")
+
+
+def pages(content: bytes) -> int:
+    """The bytes that a file takes on a disk."""
+    return -len(content) // (4 * KB) * (-4 * KB)
 
 
 def weights(run: Path, step: int) -> bytes:
@@ -113,15 +111,17 @@ class Learning:
                      after=self.after, **changes)
 
     def inputs(self, is_long: bool) -> Iterator[Input]:
-        begun = len(b"".join(self.begun.values())) // 2
-        shares = (0, 5, 15, 30, 45, 60, 75, 90, 105, 120, 140) if is_long else (0, 40, 90)
-        for share in shares:
-            room = begun * share // 100 // (4 * KB) * (4 * KB)
-            yield self.input(f"a new run with room for {share} % of a checkpoint", Disk(room=room))
+        # What a run has beside its checkpoints, such as the components of its plugins, and what one of these takes.
+        one = sum(pages(content) for path, content in self.begun.items() if "/step-000002/" in path)
+        base = sum(pages(content) for path, content in self.begun.items() if "/checkpoints/" not in path)
+        rooms = {"nothing": 0, "half of a component": base // 2}
+        shares = (5, 20, 35, 50, 65, 80, 95, 110, 150, 190, 230) if is_long else (50, 120)
+        rooms |= {f"{share} % of a checkpoint": base + one * share // 100 for share in shares}
+        for name, room in rooms.items():
+            yield self.input(f"a new run with room for {name}", Disk(room=room // (4 * KB) * (4 * KB)))
         for share in (0, 50, 90) if is_long else (30,):
-            room = begun * share // 100 // (4 * KB) * (4 * KB)
             yield self.input(f"a third step with room for {share} % of a checkpoint",
-                             Disk(self.begun, room=room), HINT, "--resume")
+                             Disk(self.begun, room=one * share // 100 // (4 * KB) * (4 * KB)), HINT, "--resume")
         for names in (0, 4, 9, 14, 18, 22) if is_long else (12,):
             yield self.input(f"a new run with room for {names} names", Disk(names=names))
         yield self.input("a new run on a read-only disk", Disk(is_read_only=True))
@@ -198,7 +198,8 @@ def recording(place: Place) -> Iterator[Input]:
             grant = f'service={{ http = ["{address}"], clock = "real" }}'
             command = ["score", "--plugin", place.plugin("service"), "--params", params, "--grant", grant]
             command += [ "--data", "rows.jsonl", "--out", "out.jsonl", "--record", "disk/r"]
-            yield Input(f"record: {name}", {"rows.jsonl": ROWS * 9}, command, "disk", around=disk.around, after=after)
+            says = HINT if disk.is_mounted() else "disk"
+            yield Input(f"record: {name}", {"rows.jsonl": ROWS * 9}, command, says, around=disk.around, after=after)
 
 
 def caches(place: Place) -> Iterator[Input]:
@@ -260,8 +261,8 @@ def plugins(place: Place) -> Iterator[Input]:
     """Plugins that are made, built and tested."""
     full, read_only = Disk(room=0), Disk(is_read_only=True)
     for name, disk in (("full", full), ("no names", Disk(names=2)), ("read-only", read_only)):
-        yield Input(f"plugin new: {name}", {}, ["plugin", "new", "disk/p", "--lang", "python"], HINT, around=disk.around,
-                    after=fails)
+        yield Input(f"plugin new: {name}", {}, ["plugin", "new", "p", "--lang", "python"], r"(?s)\bp\b.*\nhint: the ",
+                    through=["env", "-C", "disk"], around=disk.around, after=fails)
     case = {"cases.jsonl": lines({"response": "Answer: 4", "answer": "4", "expect": {"score": 0}})}
     test = ["plugin", "test", place.plugin("exact-answer"), "--cases", "disk/cases.jsonl"]
     for name, disk in (("full", full), ("read-only", read_only)):
@@ -271,13 +272,19 @@ def plugins(place: Place) -> Iterator[Input]:
         yield Input(f"plugin test: a report, {name}", {}, [*test, "--junit", "disk/r.xml"], HINT, around=disk.around,
                     after=output("disk/r.xml"))
     yield Input("man pages: read-only", {}, ["man", "disk"], HINT, around=read_only.around, after=fails)
-    if not shutil.which("componentize-py"):
-        print("disks: there is no componentize-py on the path: no plugin is built", flush=True)
+    # Where the set-up installs it.
+    path = os.pathsep.join([*map(str, Path.home().glob(".cache/gavel/componentize-py-*/bin")), os.environ["PATH"]])
+    if not shutil.which("componentize-py", path=path):
+        print("disks: there is no componentize-py: no plugin is built", flush=True)
         return
-    project = {"p/plugin.toml": 'name = "p"\nlanguage = "python"\n', "p/p.py": PLUGIN}
+    with tempfile.TemporaryDirectory() as name:
+        gavel(place, Path(name), "plugin", "new", "p", "--lang", "python").check_returncode()
+        project = dict(files(Path(name)))
     for name, disk in (("full", full), ("with 200 KiB", Disk(room=200 * KB)), ("read-only", read_only)):
-        yield Input(f"plugin build: {name}", {}, ["plugin", "build", "disk/p"], HINT,
-                    around=disk._replace(files=project).around, after=fails)
+        # What componentize-py reports itself is quoted.
+        says = rf"{HINT}|output:\s+No space left on device"
+        yield Input(f"plugin build: {name}", {}, ["plugin", "build", "disk/p"], says,
+                    around=disk._replace(files=project).around, after=fails, variables={"PATH": path})
 
 
 def disk_inputs(place: Place) -> Iterator[Input]:
@@ -302,10 +309,8 @@ def ask_server(command: list[str]) -> int:
     found = re.search(r"http://([\d.]+):(\d+)", process.stdout.readline().decode())
     if found is None:
         return process.wait()
-    connection = http.client.HTTPConnection(found[1], int(found[2]), timeout=50)
-    body = {"model": "m", "messages": [{"role": "user", "content": "a"}], "max_tokens": 2}
-    connection.request("POST", "/v1/chat/completions", encoded(body), {"content-type": "application/json"})
-    status = connection.getresponse().status
+    status, text = send((found[1], int(found[2])), PATH, ask())
+    print(status, text, flush=True)
     process.kill()
     process.wait()
     return 0 if status == 200 else 1

@@ -127,6 +127,16 @@ def lose(ranks: list[Rank], number: int, way: str) -> tuple[float, list[str]]:
 
 def lose_and_resume(place: Place, name: str, size: int, events: int, window: float, draw: random.Random) -> Found:
     """Kills or stops a rank of the run up to this many times, each time resumes it, and then lets it end."""
+    started: list[Rank] = []
+    try:
+        return attempts(place, name, size, events, window, draw, started)
+    finally:
+        end_all(started)
+
+
+def attempts(
+    place: Place, name: str, size: int, events: int, window: float, draw: random.Random, started: list[Rank]
+) -> Found:
     run, lost, new, longest, wrong = place.run(name), 0, 0, 0.0, []
     for attempt in range(3 * events + 9):
         resume = bool(checkpoints(run))
@@ -134,6 +144,7 @@ def lose_and_resume(place: Place, name: str, size: int, events: int, window: flo
             shutil.rmtree(run, ignore_errors=True)
             new += 1
         ranks = start(place, name, resume, size, attempt)
+        started[:] = ranks
         wait_until_met(ranks, size)
         until, is_lost = time.monotonic() + draw.uniform(0, window * 2 ** (new - 1)), False
         while lost < events and not is_lost:

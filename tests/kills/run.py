@@ -27,6 +27,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -131,6 +132,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000,
                         help="the seed of the moments; random by default")
     given = parser.parse_args()
+    # What it has started ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if given.ranks is not None and given.ranks < 2:
         parser.error("--ranks: a run of one rank is a run without --ranks")
     place = Place(Path(tempfile.mkdtemp(prefix="gavel-kills-")), given.gavel.resolve(), given.steps)

@@ -165,7 +165,9 @@ impl Watch {
     fn without_store(&self, seen: &Seen, broken: Option<&str>) -> Option<PeersError> {
         let what = match &seen.fails {
             Some((since, what)) if broken.is_some() || seen.ran - *since >= SILENCE_OF_SUSPECT => what.clone(),
-            _ if seen.ran - seen.answered >= SILENCE => "it does not answer".into(),
+            _ if seen.ran - seen.answered >= SILENCE => {
+                format!("it said nothing for {:.0} s", (seen.ran - seen.answered).as_secs_f64())
+            }
             _ => return None,
         };
         if let Some(own) = seen.own_fault(seen.answered) {
