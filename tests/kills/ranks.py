@@ -137,6 +137,7 @@ def lose_and_resume(place: Place, name: str, size: int, events: int, window: flo
 def attempts(
     place: Place, name: str, size: int, events: int, window: float, draw: random.Random, started: list[Rank]
 ) -> Found:
+    """The same; `started` has the ranks that may run."""
     run, lost, new, longest, wrong = place.run(name), 0, 0, 0.0, []
     for attempt in range(3 * events + 9):
         resume = bool(checkpoints(run))
