@@ -146,7 +146,9 @@ impl Watch {
                 return None;
             }
             let heard = format!("nothing was heard of it for {:.0} s", silence.as_secs_f64());
-            match (seen.own_fault(*since), has_left, broken) {
+            // Where this process serves the store, it hears after a stop what others had sent before they ended.
+            let since = since.saturating_sub(SILENCE_OF_SUSPECT);
+            match (seen.own_fault(since), has_left, broken) {
                 (Some(own), ..) => (self.at.rank, own),
                 (None, true, _) => (rank, "it left the run; see its own message".to_owned()),
                 (None, false, Some(broken)) => (rank, format!("{heard} ({broken})")),
