@@ -61,8 +61,9 @@ def pages(content: bytes) -> int:
     return -len(content) // (4 * KB) * (-4 * KB)
 
 
-def weights(run: Path, step: int) -> bytes:
-    return (run / f"checkpoints/step-{step:06}/model.safetensors").read_bytes()
+def weights(run: Path, step: int) -> bytes | None:
+    path = run / f"checkpoints/step-{step:06}/model.safetensors"
+    return path.read_bytes() if path.is_file() else None
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -84,6 +85,7 @@ class Learning:
             self.begun = {f"runs/r/{path}": content for path, content in files(folder / RUN).items()}
             self.ran(folder, "--resume")
             self.whole = weights(folder / RUN, 3)
+            assert self.whole, "the run has no third checkpoint"
 
     def ran(self, folder: Path, *more: str) -> None:
         done = gavel(self.place, folder, *self.command, *more)
@@ -96,6 +98,8 @@ class Learning:
         checkpoints = folder / RUN / "checkpoints"
         if not is_gone and any(checkpoints.glob("*.partial")) and any((folder / "disk").glob("filler*")):
             return "a partial checkpoint is left"
+        # Before a folder that was gone is back: the run may have made it anew and ended in it.
+        ended = weights(folder / RUN, 3)
         make_room(folder)
         kept = any(path for path in checkpoints.glob("step-*") if path.suffix != ".partial")
         if found.status != 0:
@@ -104,7 +108,8 @@ class Learning:
             done = gavel(self.place, folder, *self.command, *(["--resume"] if kept else []))
             if done.returncode != 0:
                 return f"it does not continue: {done.stderr[-900:]}"
-        return None if weights(folder / RUN, 3) == self.whole else "other weights than on a disk with room"
+            ended = weights(folder / RUN, 3)
+        return None if ended == self.whole else "other weights than on a disk with room"
 
     def input(self, name: str, disk: Disk, says: str = HINT, *more: str, **changes: Any) -> Input:
         return Input(f"{self.command[0]}: {name}", self.files, [*self.command, *more], says, around=disk.around,
