@@ -1,9 +1,9 @@
 //! The tokens that could be drawn at each position of a response.
 //!
-//! A position whose distribution was not cut takes no memory. A cut one takes [`CUT_BYTES`] bytes and a list of token
-//! ids: of those that could be drawn or of the others, whichever are fewer. The list is kept in the shorter of two
-//! forms, gaps between ids or a bit for each id. With a vocabulary of `v` tokens it takes at most `v / 8` bytes, and one
-//! or two for each id where few tokens are left.
+//! A position whose distribution was not cut takes no memory. A position that was takes [`CUT_BYTES`] bytes and a list of
+//! ids: the tokens that could be drawn or the others, whichever are fewer. The list is kept in the shorter of two forms,
+//! gaps between ids or a bit for each id. With a vocabulary of `v` tokens it takes at most `v / 8` bytes, and one or two
+//! for each id where few tokens are left.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -13,8 +13,8 @@ use tch::{Kind, Tensor};
 /// The log-probability of every response token under `softmax(logits /
 /// temperature)`, with the logits and among the tokens that it was drawn from
 /// ([`Experience::masks`], [`Experience::drawing`]); 0 for tokens that the loss
-/// mask excludes. No gradient is kept. Like an update, it computes micro-batches of at most `max_tokens`
-/// tokens.
+/// mask excludes. No gradient is kept. Like an update, it computes
+/// micro-batches of at most `max_tokens` tokens.
 ///
 /// # Errors
 /// The temperature is not positive, a row is malformed, or the model fails.
