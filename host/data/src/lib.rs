@@ -5,6 +5,7 @@
 //! datasets, and [`seed`] derives the seed of every random choice of a run.
 
 pub mod column_names;
+pub mod constraint;
 mod conversation_score;
 pub mod dataset;
 pub mod disk;
@@ -38,6 +39,7 @@ mod value_spool;
 mod weight_files;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
+pub use constraint::{Constraint, ConstraintState, SharedConstraint};
 pub use conversation_score::{ConversationScore, StepValue};
 pub use dataset::{BatchRows, DatasetReader, DatasetRow, Row, RowError, RowReader};
 pub use evaluation::{Diagnosis, Evaluation, JudgeId, Provenance, Usage};

@@ -45,6 +45,14 @@ pub enum PolicyError {
         /// The position in the response, from 0.
         position: usize,
     },
+    /// The constraint of a request does not give the tokens that may follow.
+    #[error("request {request}: after response token {position}, the grammar gives no next token: {what}")]
+    Constraint {
+        request: u64,
+        /// How many tokens the response has.
+        position: usize,
+        what: String,
+    },
     /// The device does not have enough memory.
     #[error("out of memory{}", explain(*phase, what))]
     OutOfMemory {

@@ -1,9 +1,11 @@
 //! How responses are drawn.
 
 use crate::error::{PolicyError, Result};
+use gavel_data::SharedConstraint;
 
 /// How the tokens of a response are drawn and when it ends. The names are
-/// vLLM's, and so is the order: bias, penalty, temperature, min-p, top-k, top-p.
+/// vLLM's, and so is the order: constraint, bias, penalty, temperature, min-p,
+/// top-k, top-p.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     /// Logits are divided by it; 0 takes the most probable token.
@@ -31,6 +33,9 @@ pub struct Sampling {
     /// takes at most an eighth of a byte for each token of the vocabulary, and
     /// as a rule one or two bytes for each that could be drawn.
     pub masked: bool,
+    /// Restricts the tokens of the response, such as a grammar. Log-probabilities
+    /// are among the tokens that it allows.
+    pub constraint: Option<SharedConstraint>,
 }
 
 impl Sampling {
@@ -46,6 +51,7 @@ impl Sampling {
             max_tokens,
             stop_ids,
             masked: false,
+            constraint: None,
         }
     }
 
@@ -94,7 +100,7 @@ impl Sampling {
     /// Whether it keeps which tokens could be drawn, and some could not. The
     /// most probable token is not drawn: there is nothing to keep.
     pub(crate) fn keeps_cuts(&self) -> bool {
-        self.masked && self.is_truncated() && !self.is_greedy()
+        self.masked && (self.is_truncated() || self.constraint.is_some()) && !self.is_greedy()
     }
 }
 

@@ -348,12 +348,26 @@ impl Owner {
     fn recover(&mut self, error: PolicyError) -> bool {
         let failed = match error {
             PolicyError::NonFinite { request, .. } => self.fail_one(request, RolloutError::Step(Arc::new(error))),
+            PolicyError::Constraint { request, .. } => self.end_one(request, error),
             other => Err(other),
         };
         match failed {
             Ok(()) => true,
             Err(error) => self.fail_all(error),
         }
+    }
+
+    /// Ends a response that cannot go on. A caller that waits for the whole response gets what there is of it; one that
+    /// reads it as it comes gets the error.
+    fn end_one(&mut self, id: u64, error: PolicyError) -> Result<(), PolicyError> {
+        if !self.active.get(&id).is_some_and(|active| matches!(active.reply, Reply::Whole(_))) {
+            return self.fail_one(id, RolloutError::Step(Arc::new(error)));
+        }
+        tracing::warn!("a response ends early: {error}");
+        if let Some(finished) = self.engine.finish(id)? {
+            self.complete(Finished { finish_reason: FinishReason::Error, ..finished });
+        }
+        Ok(())
     }
 
     fn fail_one(&mut self, id: u64, error: RolloutError) -> Result<(), PolicyError> {

@@ -269,6 +269,11 @@ impl Tokenizer {
         TokenText { text: String::from_utf8_lossy(&bytes).into_owned(), bytes }
     }
 
+    /// Whether each token stands for bytes of its own, which [`token_to_text`](Self::token_to_text) gives.
+    pub(crate) fn has_token_bytes(&self) -> bool {
+        self.decoding != Decoding::Whole
+    }
+
     /// The id of a token by its name in the vocabulary, such as `<|im_end|>`.
     pub fn token_id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)

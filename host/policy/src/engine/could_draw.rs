@@ -23,8 +23,8 @@ impl CouldDraw {
     /// How many columns there are.
     const COLUMNS: usize = 2;
 
-    /// What these rows could draw from `kept`, `[rows, vocab]`, doubles that are 0 for tokens that are cut off, when they
-    /// drew `drawn`, `[rows, 1]`. `None` if no row keeps it.
+    /// What these rows could draw from `kept`, `[rows, vocab]`, which is 0 for tokens that are excluded or cut off, when
+    /// they drew `drawn`, `[rows, 1]`. `None` if no row keeps it.
     pub(super) fn of(rows: &[Row], kept: &Tensor, drawn: &Tensor) -> Result<Option<Self>> {
         let numbered = (0i64..).zip(rows).filter(|(_, row)| row.request.sampling.keeps_cuts());
         let keeping: Vec<i64> = numbered.map(|(number, _)| number).collect();

@@ -10,6 +10,7 @@
 //! kept beside the keys and values of the rows under way.
 
 mod cache_budget;
+mod constrained;
 mod could_draw;
 mod decoding;
 mod draw_kernels;
@@ -40,6 +41,7 @@ use crate::device::give_back;
 use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::out_of_memory::Phase;
+use constrained::constrain;
 use decoding::Decoding;
 use drawn::Pick;
 use gavel_data::FinishReason;
@@ -194,8 +196,9 @@ impl Engine {
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
     /// every row whose prompt is computed, including those completed in this step. A GPU may already compute the next
     /// step when this returns, whose tokens are not used if anything changes that they depend on. After
-    /// [`NonFinite`](PolicyError::NonFinite) nothing was drawn: once that request is [cancelled](Self::cancel), the
-    /// others continue. After another error the engine must not be used again.
+    /// [`NonFinite`](PolicyError::NonFinite) and [`Constraint`](PolicyError::Constraint) nothing was drawn: once that
+    /// request is [cancelled](Self::cancel) or [finished](Self::finish), the others continue. After another error the
+    /// engine must not be used again.
     pub fn step(&mut self, model: &Model) -> Result<EngineStep> {
         if *model.config() != self.model || model.device() != self.device || model.kind() != self.kind {
             return Err(PolicyError::Input(
@@ -239,6 +242,9 @@ impl Engine {
             if row.request.sampling.masked {
                 row.masks.push(&pick.mask);
             }
+            if let Some(constraint) = &mut row.constraint {
+                constraint.advance(pick.token);
+            }
             drawn.push(DrawnToken { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
         slots.keep(|row| row.finish_reason().is_some(), changes).map_err(|error| error.during(phase))?;
@@ -266,7 +272,11 @@ impl Engine {
             }
         };
         match computed {
-            Computed::Logits(logits) => self.sampler.sample(&slots.rows, &logits, &inputs, form).map(Some),
+            Computed::Logits(logits) => {
+                // The device may still compute them.
+                let logits = constrain(&mut slots.rows, logits)?;
+                self.sampler.sample(&slots.rows, &logits, &inputs, form).map(Some)
+            }
             Computed::Tokens(drawn) => {
                 let step = UnreadStep::new(slots, &rows, &drawn, weights)?;
                 let places: Vec<usize> = (0..rows.len()).collect();

@@ -1,7 +1,7 @@
 //! A response under way.
 
 use super::request::{Finished, Request};
-use gavel_data::{FinishReason, SamplingMasks, seed};
+use gavel_data::{ConstraintState, FinishReason, SamplingMasks, seed};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) struct Row {
     pub(super) versions: Vec<u64>,
     /// As in [`Finished::masks`].
     pub(super) masks: SamplingMasks,
+    /// The state of its constraint, once a token was drawn.
+    pub(super) constraint: Option<Box<dyn ConstraintState>>,
 }
 
 impl Row {
@@ -38,6 +40,7 @@ impl Row {
             logprobs: Vec::new(),
             versions: Vec::new(),
             masks: SamplingMasks::new(),
+            constraint: None,
         }
     }
 
@@ -45,6 +48,12 @@ impl Row {
     /// cache before the row can continue.
     pub(super) fn prefix(&self) -> impl Iterator<Item = u32> + Clone + '_ {
         self.request.prompt.iter().chain(&self.response).copied().take(self.tokens() - 1)
+    }
+
+    /// The tokens that its constraint allows next, as [`ConstraintState::allowed`] gives them; `None` without one.
+    pub(super) fn allowed(&mut self) -> Option<std::result::Result<Vec<u32>, String>> {
+        let constraint = self.request.sampling.constraint.as_ref()?;
+        Some(self.constraint.get_or_insert_with(|| constraint.begin()).allowed())
     }
 
     /// Whether the prompts are the same.

@@ -27,7 +27,7 @@ pub(super) struct Form {
     is_penalised: bool,
     /// Tokens are cut off before the draw; at least this many are sorted.
     truncated: Option<i64>,
-    /// Whether something is added to single logits, or the most probable tokens are wanted.
+    /// Whether something is added to single logits, tokens are excluded, or the most probable tokens are wanted.
     has_extras: bool,
 }
 
@@ -54,7 +54,7 @@ impl Form {
             is_penalised: settings().any(|of| of.repetition_penalty != 1.0),
             truncated: drawn().any(|of| of.is_truncated()).then(|| top_k.max().unwrap_or(0)),
             has_extras: rows.clone().any(|row| row.request.top_logprobs > 0)
-                || settings().any(|of| !of.logit_bias.is_empty()),
+                || settings().any(|of| !of.logit_bias.is_empty() || of.constraint.is_some()),
         }
     }
 
@@ -98,11 +98,7 @@ impl Sampler {
         let logits = tempered(&logits, inputs, form)?;
         let probs = logits.f_softmax(-1, None)?;
         let (draw, picks) = match form.truncated.filter(|_| form.greedy != Greedy::All) {
-            None => {
-                let draw = draw_from(&probs, &probs, inputs, form)?;
-                let picks = pairs(&draw.side_by_side()?)?.into_iter().map(Pick::new).collect();
-                (draw, picks)
-            }
+            None => whole(rows, &probs, inputs, form)?,
             Some(least) => self.truncated(rows, &probs, inputs, form, Depth::at_least(least, self.vocab))?,
         };
         if form.is_penalised {
@@ -128,20 +124,36 @@ impl Sampler {
         let (kept, is_enough) = truncate(probs, inputs, depth)?;
         let draw = draw_from(probs, &kept, inputs, form)?;
         let could_draw = CouldDraw::of(rows, &kept, &draw.tokens)?;
-        let mut columns = vec![&draw.tokens, &draw.logprobs];
-        columns.extend(&is_enough);
-        columns.extend(could_draw.iter().flat_map(CouldDraw::columns));
-        let found = numbers(&side_by_side(&columns)?)?;
-        let found: Vec<&[f64]> = found.chunks(columns.len()).collect();
-        if is_enough.is_some() && found.iter().any(|row| row[2] == 0.0) {
-            return self.truncated(rows, probs, inputs, form, Depth::All);
+        match picks(&draw, is_enough.as_ref(), could_draw.as_ref())? {
+            Some(picks) => Ok((draw, picks)),
+            None => self.truncated(rows, probs, inputs, form, Depth::All),
         }
-        let mut picks: Vec<Pick> = found.iter().map(|row| Pick::new((row[0] as u32, row[1] as f32))).collect();
-        if let Some(could_draw) = could_draw {
-            could_draw.add_to(&mut picks, &found)?;
-        }
-        Ok((draw, picks))
     }
+}
+
+/// Draws from `probs`, where constraints alone exclude tokens.
+fn whole(rows: &[Row], probs: &Tensor, inputs: &StepInputs, form: Form) -> Result<(Draw, Vec<Pick>)> {
+    let draw = draw_from(probs, probs, inputs, form)?;
+    let could_draw = CouldDraw::of(rows, probs, &draw.tokens)?;
+    let picks = picks(&draw, None, could_draw.as_ref())?.unwrap_or_default();
+    Ok((draw, picks))
+}
+
+/// What was drawn, as the host reads it; `None` if not `is_enough` for all rows, `[rows, 1]`, where it is given.
+fn picks(draw: &Draw, is_enough: Option<&Tensor>, could_draw: Option<&CouldDraw>) -> Result<Option<Vec<Pick>>> {
+    let mut columns = vec![&draw.tokens, &draw.logprobs];
+    columns.extend(is_enough);
+    columns.extend(could_draw.iter().flat_map(|could_draw| could_draw.columns()));
+    let found = numbers(&side_by_side(&columns)?)?;
+    let found: Vec<&[f64]> = found.chunks(columns.len()).collect();
+    if is_enough.is_some() && found.iter().any(|row| row[2] == 0.0) {
+        return Ok(None);
+    }
+    let mut picks: Vec<Pick> = found.iter().map(|row| Pick::new((row[0] as u32, row[1] as f32))).collect();
+    if let Some(could_draw) = could_draw {
+        could_draw.add_to(&mut picks, &found)?;
+    }
+    Ok(Some(picks))
 }
 
 /// Draws for rows of a [plain](Form::is_plain) form. Nothing of it comes from the host, so that its operations can be

@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::error::ApiError;
+use super::grammar::{AskedGrammar, ToolChoice};
 use super::logprobs::of_chat;
 use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
@@ -24,7 +25,6 @@ pub(super) struct ChatRequest {
     messages: Vec<Message>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
-    response_format: Option<Value>,
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
     /// Variables of the chat template, such as `enable_thinking`.
@@ -51,21 +51,31 @@ impl ChatRequest {
         if self.top_logprobs.is_some_and(|count| count > 0) && self.logprobs != Some(true) {
             return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
         }
-        if let Some(format) = self.response_format.as_ref().filter(|format| format["type"] != "text") {
-            return Err(ApiError::field(
-                "response_format",
-                format!("`response_format` {format} is not supported; only text is"),
-            ));
-        }
         if let Some(more) = self.top_logprobs.filter(|count| *count > MOST_LOGPROBS) {
             let what = format!("`top_logprobs` must be at most {MOST_LOGPROBS}, not {more}");
             return Err(ApiError::field("top_logprobs", what));
         }
-        match self.tool_choice.as_ref().map(|choice| choice.as_str()) {
-            None | Some(Some("auto")) => Ok(self.tools.as_deref().unwrap_or_default()),
-            Some(Some("none")) => Ok(&[]),
-            Some(_) => Err(ApiError::field("tool_choice", "only \"auto\" and \"none\" are supported")),
+        match ToolChoice::of(self.tool_choice.as_ref())? {
+            ToolChoice::None => Ok(&[]),
+            _ => Ok(self.tools.as_deref().unwrap_or_default()),
         }
+    }
+
+    /// The grammar that responses are bound to, if there is one.
+    fn grammar(&self, tools: &[Value]) -> Result<Option<AskedGrammar>, ApiError> {
+        let of_calls = ToolChoice::of(self.tool_choice.as_ref())?.grammar(tools);
+        let asked = match (of_calls, self.settings.grammar()?) {
+            (Some(_), Some(other)) => {
+                let what = format!("`tool_choice` and `{}` do not go together", other.field);
+                return Err(ApiError::field(
+                    "tool_choice",
+                    format!("{what}: a reply that must call has no other text"),
+                ));
+            }
+            (of_calls, other) => of_calls.or(other),
+        };
+        asked.iter().try_for_each(|asked| self.settings.check_beside(asked))?;
+        Ok(asked)
     }
 
     /// The tokens of the prompt, of which at most `most` fit.
@@ -87,15 +97,18 @@ pub(super) async fn answer(
         asked.settings.check()?;
         asked.settings.choices(1)?;
         let tools = asked.check()?.to_vec();
+        let grammar = asked.grammar(&tools)?;
         let prompt = asked.prompt(&tools, of_prompt.engine.text(), of_prompt.engine.room(0))?;
-        Ok::<_, ApiError>((asked, tools, prompt))
+        Ok::<_, ApiError>((asked, tools, grammar, prompt))
     };
-    let (asked, tools, prompt) = aside(size, read).await??;
+    let (asked, tools, grammar, prompt) = aside(size, read).await??;
+    server.check_room(prompt.len(), &asked.settings)?;
+    let constraint = server.constraint(grammar).await?;
     let (settings, text) = (&asked.settings, server.engine.text());
     let prompt_tokens = prompt.len();
     let (number, id) = server.next_id("chatcmpl");
     let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };
-    let completions = server.generate(number, vec![prompt], false, settings, top).await?;
+    let completions = server.generate(number, vec![prompt], false, settings, top, constraint).await?;
     let replies = Replies {
         calls: !tools.is_empty() && text.template.tool_call_format().is_some(),
         calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),

@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::error::ApiError;
+use super::grammar::AskedGrammar;
 use super::logprobs::{characters, of_text};
 use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
@@ -84,12 +85,14 @@ impl Prompts {
 }
 
 impl CompletionRequest {
-    /// Refuses what cannot be answered, and gives the settings and the tokens of the prompts.
-    fn read(self, server: &Server) -> Result<(Settings, Vec<Vec<u32>>), ApiError> {
+    /// Refuses what cannot be answered, and gives the settings, their grammar and the tokens of the prompts.
+    fn read(self, server: &Server) -> Result<(Settings, Option<AskedGrammar>, Vec<Vec<u32>>), ApiError> {
         let settings = self.settings;
         server.check_model(settings.model.as_deref())?;
         settings.check()?;
         let choices = settings.choices(self.prompt.count())?;
+        let grammar = settings.grammar()?;
+        grammar.iter().try_for_each(|grammar| settings.check_beside(grammar))?;
         if self.echo == Some(true) {
             return Err(ApiError::field("echo", "`echo` is not supported: the client has the prompt"));
         }
@@ -117,7 +120,7 @@ impl CompletionRequest {
         if self.prompt_logprobs.is_some() {
             check_prompt_logprobs(prompts.iter().map(Vec::len).sum(), choices)?;
         }
-        Ok((settings, prompts))
+        Ok((settings, grammar, prompts))
     }
 }
 
@@ -139,13 +142,14 @@ pub(super) async fn answer(
 ) -> Result<Response, ApiError> {
     let (logprobs, has_of_prompts) = (asked.logprobs, asked.prompt_logprobs.is_some());
     let of_prompts = server.clone();
-    let (settings, prompts) = aside(size, move || asked.read(&of_prompts)).await??;
+    let (settings, grammar, prompts) = aside(size, move || asked.read(&of_prompts)).await??;
+    let constraint = server.constraint(grammar).await?;
     let tokenizer = &server.engine.text().tokenizer;
     let (number, id) = server.next_id("cmpl");
     let prompt_tokens = prompts.iter().map(Vec::len).sum();
     let scored = if has_of_prompts { prompts.clone() } else { Vec::new() };
     // First, since it refuses what the model cannot answer before anything is computed.
-    let completions = server.generate(number, prompts, true, &settings, logprobs.unwrap_or(0)).await?;
+    let completions = server.generate(number, prompts, true, &settings, logprobs.unwrap_or(0), constraint).await?;
     let mut of_prompts = Vec::new();
     for prompt in scored {
         of_prompts.push(server.of_prompt(prompt).await?);

@@ -93,6 +93,11 @@ impl From<RolloutError> for ApiError {
             RolloutError::Text(TextError::Template { .. } | TextError::Refused { .. } | TextError::NoTemplate(_)) => {
                 Self::field("messages", error.to_string())
             }
+            // So is its grammar, where no token may follow.
+            RolloutError::Step(step) if matches!(**step, PolicyError::Constraint { .. }) => {
+                let what = step.to_string();
+                Self::invalid(what.split_once(": ").map_or(what.as_str(), |(_, what)| what))
+            }
             RolloutError::Text(TextError::TooManyBytes { .. }) => Self::invalid(error.to_string()),
             RolloutError::Stopped | RolloutError::Device(_) => Self::unavailable(error.to_string()),
             _ => Self::internal(error.to_string()),

@@ -7,6 +7,7 @@ mod completions;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod error;
+mod grammar;
 mod logprobs;
 #[cfg(test)]
 pub(crate) mod refused;

@@ -1,15 +1,27 @@
 //! The state that the endpoints share.
 
 use super::error::ApiError;
+use super::grammar::{AskedGrammar, AskedKind};
 use super::settings::Settings;
 use crate::metrics::Metrics;
+use gavel_data::SharedConstraint;
 use gavel_data::seed::{Purpose, derive};
+use gavel_http::Lost;
 use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, Completion, GenerateRequest, default_sampling};
+use gavel_text::GrammarCompiler;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// The grammars that are compiled at once. One may take some seconds and some hundred megabytes.
+static COMPILING: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new((available_parallelism().map_or(1, NonZero::get) / 4).clamp(1, 4)));
 
 /// The state that all requests share.
 #[derive(Clone)]
@@ -21,13 +33,15 @@ pub(super) struct Server {
     /// Differs at each start, so that ids and draws without a seed differ too.
     pub(super) salt: u64,
     pub(super) answered: Arc<AtomicU64>,
+    grammars: Arc<GrammarCompiler>,
 }
 
 impl Server {
     pub(super) fn new(engine: AsyncEngine, metrics: Arc<Metrics>, name: &str) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
-        Self { engine, metrics, name: name.into(), salt, answered: Arc::default() }
+        let grammars = Arc::new(GrammarCompiler::new(engine.text().tokenizer.clone()));
+        Self { engine, metrics, name: name.into(), salt, answered: Arc::default(), grammars }
     }
 
     /// A number for the next answer, and its id.
@@ -58,6 +72,30 @@ impl Server {
         }
     }
 
+    /// Compiles the grammar that a request asks for.
+    pub(super) async fn constraint(&self, asked: Option<AskedGrammar>) -> Result<Option<SharedConstraint>, ApiError> {
+        let Some(AskedGrammar { field, kind }) = asked else { return Ok(None) };
+        let format = self.engine.text().template.tool_call_format();
+        // The semaphore is never closed.
+        let turn = COMPILING.acquire().await.ok();
+        let grammars = self.grammars.clone();
+        let compile = move || {
+            // Also if the client is gone before it is compiled.
+            let _until_done = turn;
+            match (kind, format) {
+                (AskedKind::Text(source), _) => grammars.compile(&source).map_err(|error| error.to_string()),
+                (AskedKind::Calls { tools, name }, Some(format)) => {
+                    let compiled = grammars.compile_tool_calls(format, &tools, name.as_deref());
+                    compiled.map_err(|error| error.to_string())
+                }
+                (AskedKind::Calls { .. }, None) => Err("the model's chat template shows no form of calls".to_owned()),
+            }
+        };
+        let compiled = spawn_blocking(compile).await.map_err(Lost::from)?;
+        let grammar = compiled.map_err(|what| ApiError::field(field, format!("`{field}`: {what}")))?;
+        Ok(Some(SharedConstraint::new(grammar)))
+    }
+
     /// Requests the responses that the settings ask for to each of `prompts`. Those to one prompt follow each other.
     /// `number` is the number of the answer.
     pub(super) async fn generate(
@@ -67,8 +105,12 @@ impl Server {
         continues_prompt: bool,
         settings: &Settings,
         top_logprobs: usize,
+        constraint: Option<SharedConstraint>,
     ) -> Result<Vec<Completion>, ApiError> {
-        let requests = self.requests(number, prompts, continues_prompt, settings, top_logprobs)?;
+        let mut requests = self.requests(number, prompts, continues_prompt, settings, top_logprobs)?;
+        if constraint.is_some() {
+            bind(&mut requests, &constraint);
+        }
         match settings.max_tokens() {
             Some(0) => {
                 self.engine.check()?;
@@ -143,6 +185,18 @@ impl Server {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Binds the responses to these requests, which then still share how they are drawn where they did before.
+fn bind(requests: &mut [GenerateRequest], constraint: &Option<SharedConstraint>) {
+    let mut before: Option<(Arc<Sampling>, Arc<Sampling>)> = None;
+    for request in requests {
+        let bound = match &before {
+            Some((unbound, bound)) if Arc::ptr_eq(unbound, &request.sampling) => bound.clone(),
+            _ => Arc::new(Sampling { constraint: constraint.clone(), ..Sampling::clone(&request.sampling) }),
+        };
+        before = Some((std::mem::replace(&mut request.sampling, bound.clone()), bound));
     }
 }
 

@@ -2,6 +2,7 @@
 //! adds.
 
 use super::error::ApiError;
+use super::grammar::{AskedGrammar, GrammarFields};
 use gavel_policy::Sampling;
 use gavel_text::check_stop_texts;
 use serde::de::Error;
@@ -62,6 +63,8 @@ pub(super) struct Settings {
     stop_token_ids: Option<Vec<u32>>,
     ignore_eos: Option<bool>,
     seed: Option<i64>,
+    #[serde(flatten)]
+    grammar: GrammarFields,
     /// All other fields.
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -136,6 +139,21 @@ impl Settings {
         }
     }
 
+    /// The grammar that responses are bound to, if there is one.
+    pub(super) fn grammar(&self) -> Result<Option<AskedGrammar>, ApiError> {
+        self.grammar.grammar()
+    }
+
+    /// Refuses settings that do not go together with a grammar.
+    pub(super) fn check_beside(&self, grammar: &AskedGrammar) -> Result<(), ApiError> {
+        if self.ignore_eos == Some(true) {
+            let what =
+                format!("`ignore_eos` and `{}` do not go together: a response ends with its grammar", grammar.field);
+            return Err(ApiError::field("ignore_eos", what));
+        }
+        Ok(())
+    }
+
     pub(super) fn seed(&self) -> Option<u64> {
         self.seed.map(|seed| seed as u64)
     }
@@ -183,6 +201,7 @@ impl Settings {
             max_tokens: self.max_tokens().map_or(default.max_tokens, |most| most.max(1)),
             stop_ids,
             masked: false,
+            constraint: None,
         };
         sampling.validate().map_err(|error| ApiError::invalid(error.to_string()))?;
         Ok(sampling)

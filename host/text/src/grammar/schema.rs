@@ -1,0 +1,49 @@
+//! JSON schemas, before the library compiles them.
+//!
+//! The library refuses most of what it does not support. [`check`] refuses the rest: keywords that it reads in another
+//! way than a validator does, so that a response would not be valid; schemas without a finite value; and schemas whose
+//! size or nesting grows beyond bounds before the library counts its work.
+
+mod finite;
+mod keywords;
+mod shape;
+mod walk;
+
+use llguidance::JsonCompileOptions;
+use serde_json::{Value, json};
+
+/// The most bytes of a schema.
+const MOST_BYTES: usize = 256 << 10;
+/// The white space between the parts of a value. Without a bound, a policy may write nothing else.
+const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
+/// The escapes in texts. With `u`, the name of a property could be written in several ways, and so twice.
+const ESCAPES: &str = "nrbtf\\\"";
+
+/// Refuses a schema to which responses cannot be bound, and gives the reason.
+pub(super) fn check(schema: &Value) -> Result<(), String> {
+    let bytes = schema.to_string().len();
+    if bytes > MOST_BYTES {
+        return Err(format!("its {bytes} bytes are more than {MOST_BYTES}"));
+    }
+    keywords::check(schema)?;
+    finite::check(schema)?;
+    shape::check(schema)
+}
+
+/// The schema with the settings of the library.
+pub(super) fn bound_to(schema: &Value) -> Value {
+    let options = JsonCompileOptions {
+        whitespace_pattern: Some(WHITE_SPACE.into()),
+        json_allowed_escapes: Some(ESCAPES.into()),
+        ..JsonCompileOptions::default()
+    };
+    // Settings are written into an object.
+    let mut schema = match schema {
+        Value::Bool(true) => json!({}),
+        other => other.clone(),
+    };
+    if schema.is_object() {
+        options.apply_to(&mut schema);
+    }
+    schema
+}
