@@ -10,6 +10,7 @@ mod critic;
 mod dataset;
 mod datasets;
 mod error;
+mod grammar;
 mod learning;
 mod load;
 mod loading_table;
@@ -41,6 +42,7 @@ pub use critic::{CriticMuonTable, CriticOptimizerTable, CriticTable};
 pub use dataset::{Dataset, Taskset};
 pub use datasets::{DatasetTable, Datasets};
 pub use error::ConfigError;
+pub use grammar::GrammarTable;
 pub use learning::LearningConfig;
 
 pub use load::load;

@@ -3,6 +3,7 @@
 use crate::checks::{at_least_one, bytes, check_threads};
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
+use crate::grammar::GrammarTable;
 use crate::loading_table::LoadingTable;
 use crate::plugin::PluginName;
 use bytesize::ByteSize;
@@ -191,6 +192,9 @@ pub struct RolloutTable {
     /// policy learns from what was drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// The grammar that responses are bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grammar: Option<GrammarTable>,
     /// Tokens that end a response, in addition to the tokenizer's stop tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_token_ids: Vec<u32>,
@@ -239,6 +243,7 @@ impl RolloutTable {
         if let Some(token) = self.logit_bias.keys().find(|token| token.parse::<u32>().is_err()) {
             return Err(ConfigError::value("rollout.logit_bias", "keyed by token ids", format!("{token:?}")));
         }
+        self.grammar.as_ref().map_or(Ok(()), GrammarTable::validate)?;
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::about("rollout", "rollout", error))
     }
 
@@ -257,7 +262,7 @@ impl RolloutTable {
     pub fn changes_distribution(&self) -> bool {
         let sampling = self.sampling(Vec::new());
         let has_bias = sampling.logit_bias.iter().any(|(_, bias)| *bias != 0.0);
-        sampling.is_truncated() || sampling.repetition_penalty != 1.0 || has_bias
+        sampling.is_truncated() || self.grammar.is_some() || sampling.repetition_penalty != 1.0 || has_bias
     }
 
     /// The engine's configuration for a run that never draws more than `responses` responses at once. The engine keeps
@@ -268,7 +273,7 @@ impl RolloutTable {
     }
 
     /// How responses are drawn in training. They end at one of `stop_ids`, the tokenizer's stop tokens, or at one of
-    /// the configured tokens. The texts of [`stop`](Self::stop) are not part of this.
+    /// the configured tokens. The texts of [`stop`](Self::stop) and the [`grammar`](Self::grammar) are not part of this.
     pub fn sampling(&self, mut stop_ids: Vec<u32>) -> Sampling {
         stop_ids.extend(&self.stop_token_ids);
         // `validate` refuses a key that is not an id.

@@ -89,7 +89,7 @@ fn draw(config: &Config<toml::Table>, progress: &(dyn Fn(EvalProgress) + Sync)) 
     }
     config.model.validate()?;
     config.model.path.as_deref().map_or(Ok(()), check_weights)?;
-    let Setup { scorer, mut reward_models, validation, limit, episode_kinds, .. } =
+    let Setup { scorer, mut reward_models, constraint, validation, limit, episode_kinds, .. } =
         Setup::new(config, &KeptComponents::default(), &Ranks::alone())?;
     try_rewards_on(config, &scorer, &tasks(&validation))?;
     let Policy { model, text } = Policy::load(&config.model, ModelKind::Policy, &config.resources, config.seed)?;
@@ -99,7 +99,7 @@ fn draw(config: &Config<toml::Table>, progress: &(dyn Fn(EvalProgress) + Sync)) 
     let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
     let validating = ValidationWaits::default();
-    let rollout = Rollout { engine, scorer, table, records_masks: false, episode_kinds, limit, validating };
+    let rollout = Rollout { engine, scorer, table, records_masks: false, constraint, episode_kinds, limit, validating };
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));
     let scored = || progress(EvalProgress::Scored);
@@ -115,6 +115,11 @@ fn ask(
     if config.agent.have_turns() {
         return Err(PipelineError::Stopped(
             "agents and tools are for a checkpoint, not yet for a server\nhint: leave --endpoint out, or leave [agent] and the [[tool]] tables out".into(),
+        ));
+    }
+    if config.rollout.grammar.is_some() {
+        return Err(PipelineError::Stopped(
+            "rollout.grammar is for a checkpoint, not yet for a server\nhint: leave --endpoint out, or rollout.grammar; options of the endpoint can name a grammar of the server's".into(),
         ));
     }
     let (scorer, _) = scorer(config, &KeptComponents::default(), &Ranks::alone())?;

@@ -64,7 +64,7 @@ pub(crate) fn predict_train(
         let vocabulary = setup.sizes.vocab_size as u64;
         // A mask has the tokens that can be drawn or the others, whichever are fewer.
         let kept = sampling.top_k.map_or(vocabulary, |most| most as u64).min(vocabulary / 2);
-        let kept = if sampling.is_truncated() { kept } else { 0 };
+        let kept = if sampling.is_truncated() || config.rollout.grammar.is_some() { kept } else { 0 };
         let whole = (batch.prompt + batch.response).min(vocabulary);
         let penalised = if sampling.repetition_penalty == 1.0 { 0 } else { whole };
         plan.changed_logits = ChangedLogits { kept, penalised };

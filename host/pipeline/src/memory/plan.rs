@@ -188,7 +188,9 @@ impl<'a> Plan<'a> {
                 rows: most.min(rollout.max_batch as u64),
                 prompt: prompt.max(longest(&setup.validation)),
                 response: drawing.iter().map(|sampling| sampling.max_tokens).max().unwrap_or_default() as u64,
-                truncated: drawing.iter().any(|sampling| !sampling.is_greedy() && sampling.is_truncated()),
+                // A grammar's masks take no more than sorting.
+                truncated: rollout.grammar.is_some()
+                    || drawing.iter().any(|sampling| !sampling.is_greedy() && sampling.is_truncated()),
                 has_turns: config.agent.have_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),

@@ -85,7 +85,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let critic = config.train.critic();
         let critic =
             critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint(), ranks)).transpose()?;
-        let Setup { scorer, mut reward_models, validation, limit, episode_kinds, .. } = setup;
+        let Setup { scorer, mut reward_models, constraint, validation, limit, episode_kinds, .. } = setup;
         let Policy { model, text } = policy;
         let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
@@ -115,7 +115,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let recorder = opened.into_recorder(config)?;
         let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
         let (records_masks, validating) = (config.train.records_masks(&config.rollout), ValidationWaits::default());
-        let rollout = Rollout { engine, scorer, table, records_masks, episode_kinds, limit, validating };
+        let rollout = Rollout { engine, scorer, table, records_masks, constraint, episode_kinds, limit, validating };
         let updater = Updater::new(trained, cache, trainer, reference, critic);
         Ok(Self {
             config,

@@ -8,13 +8,13 @@ use crate::rows::{Prompt, PromptLimit, Prompts, SftRows, dataset_rows, prompts, 
 use crate::run::planned::PlannedGpu;
 use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
-use gavel_config::{Config, Datasets, RlTable, SftTable, TrainTable};
-use gavel_data::{RowSources, Shown, SourceRows, Task};
+use gavel_config::{Config, ConfigError, Datasets, RlTable, SftTable, TrainTable};
+use gavel_data::{RowSources, SharedConstraint, Shown, SourceRows, Task};
 use gavel_plugin::{Plugin, Sandbox, SandboxConfig};
 use gavel_policy::ModelConfig;
 use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
-use gavel_text::{History, TextModel};
+use gavel_text::{GrammarCompiler, History, TextModel};
 use std::sync::Arc;
 
 /// What every command needs besides the weights.
@@ -22,6 +22,8 @@ pub(crate) struct Setup {
     pub(crate) text: TextModel,
     pub(crate) sizes: ModelConfig,
     pub(crate) limit: PromptLimit,
+    /// The grammar that responses are bound to, if there is one.
+    pub(crate) constraint: Option<SharedConstraint>,
     /// The prompts that the policy answers in validation.
     pub(crate) validation: Vec<Prompt>,
     pub(crate) scorer: Scorer,
@@ -41,13 +43,25 @@ impl Setup {
         let (text, sizes) = text_and_config(&config.model, T::MODEL)?;
         config.rollout.check_tokens(sizes.vocab_size)?;
         let limit = PromptLimit::new(&config.data, sizes.positions(), config.rollout.max_tokens)?;
+        let constraint = constraint(config, &text)?;
         let (scorer, reward_models) = scorer(config, kept, ranks)?;
         let episode_kinds = EpisodeKinds::load(config, kept, scorer.sandbox())?;
         let advantage = advantage(config, kept, scorer.sandbox())?;
         let sampler = sampler(config, kept, scorer.sandbox())?;
         let (validation, planned) = (Vec::new(), None);
-        let mut setup =
-            Self { text, sizes, limit, validation, scorer, reward_models, episode_kinds, advantage, sampler, planned };
+        let mut setup = Self {
+            text,
+            sizes,
+            limit,
+            constraint,
+            validation,
+            scorer,
+            reward_models,
+            episode_kinds,
+            advantage,
+            sampler,
+            planned,
+        };
         if let (Some(datasets), None) = (&config.data.validation, T::WITHOUT_ANSWERS) {
             let limit = config.validation.max_tokens.map_or(Ok(limit), |most| limit.of_validation(most))?;
             setup.validation = setup.prompts(config, datasets, "validation", limit)?.rows.into_vec()?;
@@ -121,6 +135,14 @@ impl Setup {
         }
         Ok(found)
     }
+}
+
+/// The grammar that responses are bound to, for the tokens of the model.
+fn constraint<T>(config: &Config<T>, text: &TextModel) -> Result<Option<SharedConstraint>> {
+    let Some(table) = &config.rollout.grammar else { return Ok(None) };
+    let compiled = GrammarCompiler::new(text.tokenizer.clone()).compile(&table.source()?);
+    let grammar = compiled.map_err(|error| ConfigError::of("rollout.grammar", error))?;
+    Ok(Some(SharedConstraint::new(grammar)))
 }
 
 /// The rewards of a configuration, with the endpoints, reward models and programs that they may be granted; and the

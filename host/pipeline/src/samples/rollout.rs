@@ -8,7 +8,7 @@ use crate::samples::sample_waits::ValidationWaits;
 use crate::samples::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy, Tools};
 use gavel_config::RolloutTable;
-use gavel_data::{Group, Member, Sample};
+use gavel_data::{Group, Member, Sample, SharedConstraint};
 use gavel_policy::Sampling;
 use gavel_rollout::{AsyncEngine, RolloutError};
 use gavel_scoring::{PendingGroup, Progress, Scorer};
@@ -35,6 +35,8 @@ pub(crate) struct Rollout {
     pub(crate) table: RolloutTable,
     /// Whether the tokens that could be drawn are recorded in training.
     pub(crate) records_masks: bool,
+    /// The grammar that responses are bound to, if there is one.
+    pub(crate) constraint: Option<SharedConstraint>,
     pub(crate) episode_kinds: EpisodeKinds,
     /// The limit of prompts, also for what agents open a conversation with.
     pub(crate) limit: PromptLimit,
@@ -46,7 +48,7 @@ impl Rollout {
     /// How responses are drawn in training.
     pub(crate) fn sampling(&self) -> Sampling {
         let stop_ids = self.engine.text().tokenizer.stop_ids().to_vec();
-        Sampling { masked: self.records_masks, ..self.table.sampling(stop_ids) }
+        Sampling { masked: self.records_masks, constraint: self.constraint.clone(), ..self.table.sampling(stop_ids) }
     }
 
     /// Starts these samples. Their requests are submitted together: the last bits of a log-prob depend on what is

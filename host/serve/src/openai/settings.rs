@@ -239,6 +239,7 @@ mod tests {
             max_tokens: 11,
             stop_ids: vec![2, 9, 8],
             masked: false,
+            constraint: None,
         };
         assert_eq!(sampling(all).unwrap(), asked);
         let settings = json!({"top_k": -1, "ignore_eos": true, "max_completion_tokens": 4, "max_tokens": 5});
