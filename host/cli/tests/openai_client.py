@@ -4,8 +4,11 @@ Prints the greedy answer to a fixed prompt as the last line.
 """
 
 import concurrent.futures
+import json
 import math
+import re
 import sys
+import typing
 
 import openai
 
@@ -144,10 +147,91 @@ refused(openai.NotFoundError, f"`{model}` is", chat, model="gpt-9")
 refused(openai.BadRequestError, "positions", chat, max_tokens=100_000)
 refused(openai.BadRequestError, "`temperature`", chat, temperature=-1)
 refused(openai.BadRequestError, "`presence_penalty`", chat, presence_penalty=1)
-refused(openai.BadRequestError, "`response_format`", chat, response_format={"type": "json_object"})
 refused(openai.BadRequestError, "`messages` is empty", chat, messages=[])
 refused(openai.BadRequestError, "unknown variant", chat, messages=[{"role": "robot", "content": "x"}])
 refused(openai.NotFoundError, "no such path", client.embeddings.create, model=model, input="x")
+
+# Grammars: the model is random, so that only they give its answers a form. A bias ends texts and lists early.
+ends = {str(3 + ord(mark)): bias for mark, bias in (('"', 8), ("}", 6), ("]", 6))} | {"2": 6}
+
+
+def bound(most=160, **options):
+    choice = chat(max_tokens=most, logit_bias=ends, **options).choices[0]
+    assert choice.finish_reason == "stop", choice
+    return choice.message.content
+
+
+def schema_format(schema):
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+
+
+person = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 20},
+        "age": {"type": "integer", "minimum": 0, "maximum": 130},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+for seed in range(5):
+    answer = json.loads(bound(seed=seed, response_format=schema_format(person)))
+    assert list(answer) == ["name", "age", "tags"] and 1 <= len(answer["name"]) <= 20, answer
+    assert isinstance(answer["age"], int) and 0 <= answer["age"] <= 130 and set(answer["tags"]) <= {"a", "b"}, answer
+    assert isinstance(json.loads(bound(seed=seed, response_format={"type": "json_object"})), dict)
+assert bound(response_format={"type": "text"}, seed=1) is not None
+# The client's own helper parses what it gets.
+pydantic = __import__("pydantic")
+
+
+class Step(pydantic.BaseModel):
+    left: bool
+    steps: typing.Literal[1, 2, 3]
+
+
+parsed = client.chat.completions.parse(model=model, messages=messages, max_tokens=160, response_format=Step)
+step = parsed.choices[0].message.parsed
+assert isinstance(step.left, bool) and step.steps in (1, 2, 3), step
+# Streamed, the same text comes in pieces, beside answers without a grammar.
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    beside = [pool.submit(chat, seed=7) for _ in range(3)]
+    stream = chat(seed=3, stream=True, max_tokens=160, logit_bias=ends, response_format=schema_format(person))
+    text = "".join(part.delta.content or "" for chunk in stream for part in chunk.choices)
+    assert text == bound(seed=3, response_format=schema_format(person))
+    assert all(one.result().choices[0].message.content == choice.message.content for one in beside)
+# vLLM's names, in chats and in completions.
+for extra, check in [
+    ({"guided_regex": "[a-f]{3}-[0-9]"}, lambda text: re.fullmatch("[a-f]{3}-[0-9]", text)),
+    ({"guided_choice": ["yes", "no"]}, lambda text: text in ("yes", "no")),
+    ({"guided_json": {"type": "boolean"}}, lambda text: isinstance(json.loads(text), bool)),
+    ({"guided_grammar": 'start: "<" word ">"\nword: /[a-z]{1,4}/'}, lambda text: re.fullmatch("<[a-z]{1,4}>", text)),
+    ({"structured_outputs": {"choice": ["left", "right"]}}, lambda text: text in ("left", "right")),
+]:
+    for one in chat(n=3, seed=11, max_tokens=60, extra_body=extra).choices:
+        assert check(one.message.content) and one.finish_reason == "stop", (extra, one)
+    plain = client.completions.create(model=model, prompt="Once", max_tokens=60, seed=4, extra_body=extra)
+    assert check(plain.choices[0].text), (extra, plain)
+# Log-probabilities are among what is allowed: one of two choices, and then the rest of the chosen one.
+drawn = chat(temperature=0.5, logprobs=True, top_logprobs=3, seed=5, extra_body={"guided_choice": ["yes", "no"]})
+told = drawn.choices[0].logprobs.content
+assert abs(sum(math.exp(part.logprob) for part in told[0].top_logprobs) - 1) < 1e-4, told[0]
+assert all(abs(part.logprob) < 1e-5 for part in told[1:]), told
+# What cannot be bound is refused with the reason.
+for schema, why in [
+    ({"not": {}}, "cannot bind responses: Unimplemented keys"),
+    ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "the JSON schema cannot bind responses"),
+    ({"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}}, "$ref": "#/$defs/a"}, "no finite value"),
+    ({"enum": [f"{number}" for number in range(40_000)]}, "are more than 262144"),
+    ({"type": "string", "pattern": "("}, "the JSON schema cannot bind responses"),
+]:
+    refused(openai.BadRequestError, why, chat, response_format=schema_format(schema))
+refused(openai.BadRequestError, "needs `json_schema`", chat, response_format={"type": "json_schema", "json_schema": {"name": "a"}})
+refused(openai.BadRequestError, "is not supported", chat, response_format={"type": "xml"})
+refused(openai.BadRequestError, "do not go together", chat, response_format={"type": "json_object"},
+        extra_body={"guided_regex": "a"})
+refused(openai.BadRequestError, "`ignore_eos` and `guided_regex`", chat, extra_body={"guided_regex": "a", "ignore_eos": True})
+refused(openai.BadRequestError, "there are no tools", chat, tool_choice="required")
 
 # Eight rows outgrow the cache: 768 tokens are room for six of 128, and for four of 192.
 crowd = chat(seed=3, n=8, max_tokens=96, extra_body={"ignore_eos": True})

@@ -40,6 +40,39 @@ for refused in [{"tools": openai.NOT_GIVEN}, {"tool_choice": "none"}]:
     assert chat(**refused).choices[0].message.tool_calls is None
 assert chat(stop=["add"]).choices[0].message.content == "I "
 
+# With a tool choice, every reply is a call, also of a tool that the model did not learn.
+say = {"type": "object", "properties": {"word": {"enum": ["yes", "no"]}, "loud": {"type": "boolean"}},
+       "required": ["word"], "additionalProperties": False}
+both = [*tools, {"type": "function", "function": {"name": "say", "parameters": say}}]
+
+
+def called(**options):
+    choice = chat(tools=both, max_tokens=200, **options).choices[0]
+    assert choice.finish_reason == "tool_calls" and not choice.message.content, choice
+    return [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls]
+
+
+function = {"type": "function", "function": {"name": "say"}}
+for seed in range(3):
+    [(name, arguments)] = called(tool_choice=function, seed=seed)
+    assert name == "say" and arguments["word"] in ("yes", "no"), (name, arguments)
+for name, arguments in called(tool_choice="required"):
+    assert name in ("add", "say") and isinstance(arguments, dict), (name, arguments)
+deltas = [chunk.choices[0] for chunk in chat(tools=both, tool_choice=function, max_tokens=200, stream=True)]
+[streamed] = [part for delta in deltas for part in delta.delta.tool_calls or []]
+assert streamed.function.name == "say" and json.loads(streamed.function.arguments)["word"] in ("yes", "no"), streamed
+for options, why in [
+    ({"tool_choice": {"type": "function", "function": {"name": "sub"}}}, "there is no tool `sub`"),
+    ({"tool_choice": "always"}, "`tool_choice` must be"),
+    ({"tool_choice": "required", "response_format": {"type": "json_object"}}, "do not go together"),
+]:
+    try:
+        chat(**options)
+    except openai.BadRequestError as error:
+        assert why in str(error), error
+    else:
+        raise AssertionError(f"{options} were taken")
+
 # The call and its result go back, and later calls have other ids.
 result = {"role": "tool", "tool_call_id": call.id, "content": "5"}
 again = chat(messages=[*messages, choice.message.model_dump(exclude_none=True), result, *messages])

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checkpoint;
+mod constrained;
 mod engine;
 mod engine_conversation;
 mod engine_prefill;

@@ -51,11 +51,8 @@ impl GrammarCompiler {
             }
             GrammarSource::Lark(text) => {
                 check_bytes(text.len(), MOST_LARK_BYTES)?;
-                // Such a schema would not be checked.
-                match text.contains("%json") {
-                    true => Err("`%json` is not supported\nhint: use a JSON schema".into()),
-                    false => Ok(TopLevelGrammar::from_lark(text.clone())),
-                }
+                lark::check(text)?;
+                Ok(TopLevelGrammar::from_lark(text.clone()))
             }
             GrammarSource::Choice(texts) => {
                 check_bytes(texts.iter().map(String::len).sum(), MOST_LARK_BYTES)?;

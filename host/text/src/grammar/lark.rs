@@ -2,6 +2,28 @@
 
 use std::fmt::Write;
 
+/// The deepest nesting of brackets: the library descends into them.
+const DEEPEST: usize = 200;
+
+/// Refuses a grammar that is nested too deep, or that holds a JSON schema, which would not be checked.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    if text.contains("%json") {
+        return Err("`%json` is not supported\nhint: use a JSON schema".into());
+    }
+    let mut depth = 0usize;
+    for char in text.chars() {
+        match char {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(format!("its brackets are nested more than {DEEPEST} deep"));
+        }
+    }
+    Ok(())
+}
+
 /// One of these texts.
 pub(super) fn choice(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| literal(text)).collect();
