@@ -43,11 +43,13 @@ assert chat(stop=["add"]).choices[0].message.content == "I "
 # With a tool choice, every reply is a call, also of a tool that the model did not learn.
 say = {"type": "object", "properties": {"word": {"enum": ["yes", "no"]}, "loud": {"type": "boolean"}},
        "required": ["word"], "additionalProperties": False}
+# Without white space where it may stand or not.
+short = {"max_tokens": 200, "logit_bias": {str(3 + ord(space)): -50 for space in " \n\r\t"}}
 both = [*tools, {"type": "function", "function": {"name": "say", "parameters": say}}]
 
 
 def called(**options):
-    choice = chat(tools=both, max_tokens=200, **options).choices[0]
+    choice = chat(tools=both, **short, **options).choices[0]
     assert choice.finish_reason == "tool_calls" and not choice.message.content, choice
     return [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls]
 
@@ -58,7 +60,7 @@ for seed in range(3):
     assert name == "say" and arguments["word"] in ("yes", "no"), (name, arguments)
 for name, arguments in called(tool_choice="required"):
     assert name in ("add", "say") and isinstance(arguments, dict), (name, arguments)
-deltas = [chunk.choices[0] for chunk in chat(tools=both, tool_choice=function, max_tokens=200, stream=True)]
+deltas = [chunk.choices[0] for chunk in chat(tools=both, tool_choice=function, stream=True, **short)]
 [streamed] = [part for delta in deltas for part in delta.delta.tool_calls or []]
 assert streamed.function.name == "say" and json.loads(streamed.function.arguments)["word"] in ("yes", "no"), streamed
 for options, why in [

@@ -119,7 +119,7 @@ pub struct DrawnToken {
     /// Its log-probability, as in [`Finished::logprobs`].
     pub logprob: f32,
     /// The most probable tokens with their log-probabilities, in descending
-    /// order; as many as the request asked for.
+    /// order; as many as the request asked for, or as its constraint allows.
     pub top: Vec<(u32, f32)>,
 }
 

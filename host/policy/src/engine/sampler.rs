@@ -190,12 +190,17 @@ fn draw_from(probs: &Tensor, kept: &Tensor, inputs: &StepInputs, form: Form) -> 
     Draw::of(probs, tokens)
 }
 
-/// For each row, the most probable tokens that it asks for; empty if no row asks. They are computed from logits, as a
+/// For each row, the most probable tokens that it asks for, as far as they are possible; empty if no row asks. They are computed from logits, as a
 /// probability that is 0 in 32 bits still has a log-probability.
 fn most_probable(rows: &[Row], logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
     let wanted = || rows.iter().map(|row| row.request.top_logprobs);
     let Some(most) = wanted().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
     let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;
     let all = pairs(&side_by_side(&[&tokens, &values])?)?;
-    Ok(all.chunks(most).zip(wanted()).map(|(row, wanted)| row[..wanted].to_vec()).collect())
+    Ok(all.chunks(most).zip(wanted()).map(|(row, wanted)| possible(&row[..wanted])).collect())
+}
+
+/// Without the tokens that a constraint excludes.
+fn possible(tokens: &[(u32, f32)]) -> Vec<(u32, f32)> {
+    tokens.iter().copied().filter(|(_, logprob)| *logprob != f32::NEG_INFINITY).collect()
 }
