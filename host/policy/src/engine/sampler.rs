@@ -143,7 +143,7 @@ fn whole(rows: &[Row], probs: &Tensor, inputs: &StepInputs, form: Form) -> Resul
 fn picks(draw: &Draw, is_enough: Option<&Tensor>, could_draw: Option<&CouldDraw>) -> Result<Option<Vec<Pick>>> {
     let mut columns = vec![&draw.tokens, &draw.logprobs];
     columns.extend(is_enough);
-    columns.extend(could_draw.iter().flat_map(|could_draw| could_draw.columns()));
+    columns.extend(could_draw.into_iter().flat_map(CouldDraw::columns));
     let found = numbers(&side_by_side(&columns)?)?;
     let found: Vec<&[f64]> = found.chunks(columns.len()).collect();
     if is_enough.is_some() && found.iter().any(|row| row[2] == 0.0) {

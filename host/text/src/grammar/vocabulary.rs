@@ -19,8 +19,11 @@ pub(super) fn factory(tokenizer: &Tokenizer) -> Result<ParserFactory, String> {
         return Err("the text of this tokenizer's tokens depends on their neighbours".into());
     }
     let words: Vec<Vec<u8>> = (0..tokenizer.vocab_size() as u32).map(|id| word(tokenizer, id)).collect();
-    let info = TokRxInfo::new(words.len() as u32, tokenizer.eos());
-    let trie = TokTrie::from(&info, &words).with_eos_tokens(tokenizer.stop_ids());
+    // A configuration may name others.
+    let ends: Vec<u32> = tokenizer.stop_ids().iter().copied().filter(|id| (*id as usize) < words.len()).collect();
+    let first = *ends.first().ok_or("its vocabulary has no token that ends a response")?;
+    let info = TokRxInfo::new(words.len() as u32, first);
+    let trie = TokTrie::from(&info, &words).with_eos_tokens(&ends);
     // It tokenises nothing: which tokens write a text is left to the policy.
     let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
     let mut factory = ParserFactory::new(
@@ -46,7 +49,7 @@ fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
         return Vec::new();
     }
     match tokenizer.is_special(id) || tokenizer.stop_ids().contains(&id) {
-        true => [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes.as_slice()].concat(),
+        true => [&[TokTrie::SPECIAL_TOKEN_MARKER][..], &bytes].concat(),
         false => bytes,
     }
 }

@@ -185,7 +185,16 @@ fn before_a_step_changes_weights_it_has_the_log_probabilities_of_what_was_drawn(
     let number = |step: &serde_json::Map<String, serde_json::Value>, name: &str| step[name].as_f64().unwrap();
     // The base has a bias.
     let all = "temperature = 0.8\ntop_p = 0.9\nrepetition_penalty = 1.5";
-    for (name, rollout) in [("all", all), ("top-p", "top_p = 0.9"), ("top-k", "top_k = 20"), ("min-p", "min_p = 0.2")] {
+    let bound = "top_p = 0.95\ngrammar = { regex = '[a-y ]{3,7}' }";
+    let bound_alone = "grammar = { json_schema = { type = 'string', maxLength = 4 } }";
+    for (name, rollout) in [
+        ("all", all),
+        ("top-p", "top_p = 0.9"),
+        ("top-k", "top_k = 20"),
+        ("min-p", "min_p = 0.2"),
+        ("bound", bound),
+        ("bound-alone", bound_alone),
+    ] {
         for step in run(name, rollout, "loss.kl = {}\noff_policy.rollout_is = 'token'") {
             // Each step has one update. Rollout and training each round to 32 bits.
             assert!(number(&step, "logprob_mismatch_max") < 1e-5, "{name}: {step:?}");

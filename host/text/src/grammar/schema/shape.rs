@@ -174,7 +174,7 @@ impl<'s> Combined<'s> {
     /// The keywords of a schema that do not refer to other schemas for the same value.
     fn own(&mut self, schema: &'s Map<String, Value>) -> Result<Shared<'s>, String> {
         let types: Vec<&str> = match schema.get("type") {
-            Some(Value::String(only)) => vec![only],
+            Some(Value::String(only)) => vec![only.as_str()],
             Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
             _ => TYPES.to_vec(),
         };
