@@ -6,6 +6,7 @@ mod chat_templates;
 mod checkpoints;
 mod continuation;
 mod families;
+mod grammars;
 mod special_texts;
 mod tokenizers;
 mod tool_call_marks;

@@ -1,7 +1,5 @@
 //! Responses that are drawn at random within grammars, over the schemas in `tests/grammars`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use gavel_data::Constraint;
 use gavel_data::seed::uniform;
 use gavel_text::{Grammar, GrammarCompiler, GrammarSource, TextModel, Tokenizer, ToolCallFormat};
