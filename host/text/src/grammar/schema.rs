@@ -11,6 +11,7 @@ mod walk;
 
 use llguidance::JsonCompileOptions;
 use serde_json::{Value, json};
+use walk::{children_mut, count};
 
 /// The most bytes of a schema.
 const MOST_BYTES: usize = 256 << 10;
@@ -18,6 +19,9 @@ const MOST_BYTES: usize = 256 << 10;
 const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
 /// The escapes in texts. With `u`, the name of a property could be written in several ways, and so twice.
 const ESCAPES: &str = "nrbtf\\\"";
+
+/// The most characters before the `@` of an e-mail address (RFC 5321, section 4.5.3.1), which the library does not bound.
+const LONGEST_LOCAL_PART: u64 = 64;
 
 /// Refuses a schema to which responses cannot be bound, and gives the reason.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
@@ -43,7 +47,18 @@ pub(super) fn bound_to(schema: &Value) -> Value {
         other => other.clone(),
     };
     if schema.is_object() {
+        shorten_addresses(&mut schema);
         options.apply_to(&mut schema);
     }
     schema
+}
+
+/// Bounds e-mail addresses, so that no part of one is too long.
+fn shorten_addresses(schema: &mut Value) {
+    let Value::Object(schema) = schema else { return };
+    if schema.get("format").is_some_and(|format| format == "email") {
+        let most = count(schema, "maxLength").unwrap_or(LONGEST_LOCAL_PART);
+        schema.insert("maxLength".into(), json!(most.min(LONGEST_LOCAL_PART)));
+    }
+    children_mut(schema).for_each(shorten_addresses);
 }

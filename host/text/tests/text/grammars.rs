@@ -41,10 +41,10 @@ fn draw(grammar: &Grammar, tokenizer: &Tokenizer, seed: u64) -> Result<Option<Ve
         let allowed = ids(&state.allowed()?);
         assert!(!allowed.is_empty());
         let ends = allowed.iter().any(|id| tokenizer.stop_ids().contains(id));
-        if ends && (number >= CLOSING || uniform(seed + 1_000_000, number) < 0.3) {
+        let texts: Vec<u32> = allowed.into_iter().filter(|id| !tokenizer.stop_ids().contains(id)).collect();
+        if ends && (texts.is_empty() || number >= CLOSING || uniform(seed + 1_000_000, number) < 0.3) {
             return Ok(Some(response));
         }
-        let texts: Vec<u32> = allowed.into_iter().filter(|id| !tokenizer.stop_ids().contains(id)).collect();
         let closers: &[u8] = if is_in_string(&text) { b"\"" } else { b"}]" };
         let closes = |id: &&u32| bytes[*id].first().is_some_and(|byte| closers.contains(byte));
         let closing = texts.iter().find(closes).filter(|_| number >= CLOSING);

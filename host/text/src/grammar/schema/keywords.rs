@@ -10,8 +10,8 @@ const DEEPEST: usize = 64;
 const MOST_LEVELS: usize = 16_384;
 /// The most `patternProperties` of an object: the library compares each with each.
 const MOST_PATTERNS: usize = 32;
-/// The largest number that is exact, and its successor too.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// The largest whole number that a 64-bit float, as the library reads it, keeps apart from all others.
+const EXACT: u64 = 1 << 53;
 /// The largest divisor that the library reads, with as many decimals at most.
 const LARGEST_DIVISOR: f64 = 10_000.0;
 const DIVISOR_DECIMALS: i32 = 3;
@@ -122,16 +122,30 @@ fn check_value(value: &Value, depth: usize) -> Result<(), String> {
     match value {
         Value::Number(number) => check_number(number),
         Value::Array(items) => items.iter().try_for_each(|item| check_value(item, depth + 1)),
-        Value::Object(fields) => fields.values().try_for_each(|field| check_value(field, depth + 1)),
-        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+        Value::Object(fields) => {
+            fields.iter().try_for_each(|(name, field)| check_text(name).and_then(|()| check_value(field, depth + 1)))
+        }
+        Value::String(text) => check_text(text),
+        Value::Null | Value::Bool(_) => Ok(()),
+    }
+}
+
+/// Refuses a text that cannot be written without the escape `\u`: the library would leave the character out.
+fn check_text(text: &str) -> Result<(), String> {
+    let needs_escape = |char: &char| matches!(char, '\0'..='\x1f') && !"\n\r\t\x08\x0c".contains(*char);
+    match text.chars().find(needs_escape) {
+        Some(char) => Err(format!("the text {text:?} has the control character {char:?}, which is not supported")),
+        None => Ok(()),
     }
 }
 
 fn check_number(number: &Number) -> Result<(), String> {
-    match number.as_f64() {
-        Some(value) if value.abs() <= EXACT => Ok(()),
-        _ => Err(format!("the number {number} is beyond 2^53, so that it is not exact")),
-    }
+    let whole = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+    let is_exact = match whole {
+        Some(whole) => whole <= EXACT,
+        None => number.as_f64().is_some_and(|value| value.abs() <= EXACT as f64),
+    };
+    if is_exact { Ok(()) } else { Err(format!("the number {number} is beyond 2^53, so that it is not exact")) }
 }
 
 #[cfg(test)]
@@ -152,6 +166,8 @@ mod tests {
             (json!({"$ref": "#/$defs/a~1b"}), "`$ref` \"#/$defs/a~1b\""),
             (json!({"const": 9_007_199_254_740_993u64}), "beyond 2^53"),
             (json!({"enum": [{"a": [1e300]}]}), "beyond 2^53"),
+            (json!({"const": ["nul\0"]}), "the control character '\\0'"),
+            (json!({"enum": [{"a\u{1f}": 1}]}), "the control character '\\u{1f}'"),
             (json!({"minimum": 1e30}), "`minimum`: the number"),
             (json!({"multipleOf": 0}), "`multipleOf` must be above 0"),
             (json!({"multipleOf": 0.0001}), "`multipleOf` must be above 0"),
@@ -169,6 +185,7 @@ mod tests {
             json!({"properties": {"$id": {"const": 5}, "x-guidance": {}}}),
             json!({"minProperties": 2, "required": ["a"], "multipleOf": 0.25}),
             json!({"const": 9_007_199_254_740_992u64}),
+            json!({"enum": ["\n\r\t\u{8}\u{c}\u{7f}\\\""], "required": ["\0"]}),
         ] {
             assert_eq!(refused(schema.clone()), None, "{schema}");
         }

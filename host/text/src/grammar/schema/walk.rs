@@ -17,6 +17,21 @@ pub(super) fn children(schema: &Map<String, Value>) -> impl Iterator<Item = &Val
     })
 }
 
+/// As [`children`], to change them.
+pub(super) fn children_mut(schema: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
+    schema.iter_mut().flat_map(|(keyword, value)| {
+        let all: Vec<&mut Value> = match (keyword.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+                named.values_mut().collect()
+            }
+            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(list)) => list.iter_mut().collect(),
+            ("items" | "additionalItems" | "additionalProperties", other) => vec![other],
+            _ => Vec::new(),
+        };
+        all
+    })
+}
+
 /// The schema that a reference within `root` names, as the library finds it; `None` if there is none.
 pub(super) fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     if matches!(reference, "#" | "#/") {
