@@ -9,7 +9,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
 use gavel_data::seed::uniform;
-use gavel_data::{Constraint, ConstraintState, SharedConstraint};
+use gavel_data::{Constraint, SharedConstraint};
 use gavel_policy::{Device, Engine, EngineConfig, Model, ModelConfig, Request, Sampling};
 use gavel_text::{Grammar, GrammarCompiler, GrammarSource, Tokenizer};
 use serde_json::{Map, Value, json};

@@ -190,8 +190,8 @@ fn draw_from(probs: &Tensor, kept: &Tensor, inputs: &StepInputs, form: Form) -> 
     Draw::of(probs, tokens)
 }
 
-/// For each row, the most probable tokens that it asks for, as far as they are possible; empty if no row asks. They are computed from logits, as a
-/// probability that is 0 in 32 bits still has a log-probability.
+/// For each row, the most probable tokens that it asks for, as far as they are possible; empty if no row asks. They are
+/// computed from logits, as a probability that is 0 in 32 bits still has a log-probability.
 fn most_probable(rows: &[Row], logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
     let wanted = || rows.iter().map(|row| row.request.top_logprobs);
     let Some(most) = wanted().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };

@@ -84,9 +84,16 @@ impl Prompts {
     }
 }
 
+/// A request that can be answered.
+struct Accepted {
+    settings: Settings,
+    grammar: Option<AskedGrammar>,
+    prompts: Vec<Vec<u32>>,
+}
+
 impl CompletionRequest {
-    /// Refuses what cannot be answered, and gives the settings, their grammar and the tokens of the prompts.
-    fn read(self, server: &Server) -> Result<(Settings, Option<AskedGrammar>, Vec<Vec<u32>>), ApiError> {
+    /// Refuses what cannot be answered.
+    fn read(self, server: &Server) -> Result<Accepted, ApiError> {
         let settings = self.settings;
         server.check_model(settings.model.as_deref())?;
         settings.check()?;
@@ -120,7 +127,7 @@ impl CompletionRequest {
         if self.prompt_logprobs.is_some() {
             check_prompt_logprobs(prompts.iter().map(Vec::len).sum(), choices)?;
         }
-        Ok((settings, grammar, prompts))
+        Ok(Accepted { settings, grammar, prompts })
     }
 }
 
@@ -142,7 +149,7 @@ pub(super) async fn answer(
 ) -> Result<Response, ApiError> {
     let (logprobs, has_of_prompts) = (asked.logprobs, asked.prompt_logprobs.is_some());
     let of_prompts = server.clone();
-    let (settings, grammar, prompts) = aside(size, move || asked.read(&of_prompts)).await??;
+    let Accepted { settings, grammar, prompts } = aside(size, move || asked.read(&of_prompts)).await??;
     let constraint = server.constraint(grammar).await?;
     let tokenizer = &server.engine.text().tokenizer;
     let (number, id) = server.next_id("cmpl");
