@@ -43,9 +43,13 @@ assert chat(stop=["add"]).choices[0].message.content == "I "
 # With a tool choice, every reply is a call, also of a tool that the model did not learn.
 say = {"type": "object", "properties": {"word": {"enum": ["yes", "no"]}, "loud": {"type": "boolean"}},
        "required": ["word"], "additionalProperties": False}
+# Every call of these ends soon.
+closed = {"type": "object", "properties": {"a": {"enum": [1, 2]}, "b": {"enum": [3, 4]}}, "required": ["a", "b"],
+          "additionalProperties": False}
 # Without white space where it may stand or not.
-short = {"max_tokens": 200, "logit_bias": {str(3 + ord(space)): -50 for space in " \n\r\t"}}
-both = [*tools, {"type": "function", "function": {"name": "say", "parameters": say}}]
+short = {"max_tokens": 300, "logit_bias": {str(3 + ord(space)): -50 for space in " \n\r\t"}}
+both = [{"type": "function", "function": {"name": name, "parameters": arguments}}
+        for name, arguments in [("add", closed), ("say", say)]]
 
 
 def called(**options):
@@ -59,7 +63,7 @@ for seed in range(3):
     [(name, arguments)] = called(tool_choice=function, seed=seed)
     assert name == "say" and arguments["word"] in ("yes", "no"), (name, arguments)
 for name, arguments in called(tool_choice="required"):
-    assert name in ("add", "say") and isinstance(arguments, dict), (name, arguments)
+    assert set(arguments) == {"a", "b"} if name == "add" else name == "say", (name, arguments)
 deltas = [chunk.choices[0] for chunk in chat(tools=both, tool_choice=function, stream=True, **short)]
 [streamed] = [part for delta in deltas for part in delta.delta.tool_calls or []]
 assert streamed.function.name == "say" and json.loads(streamed.function.arguments)["word"] in ("yes", "no"), streamed

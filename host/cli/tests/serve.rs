@@ -20,7 +20,7 @@ use std::process::{Child, Command, Output, Stdio};
 fn model(dir: &Path) {
     let config: ModelConfig = serde_json::from_value(json!({
         "vocab_size": 259, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 1024,
         "initializer_range": 0.3, "tie_word_embeddings": false,
     }))
     .unwrap();
@@ -290,7 +290,7 @@ fn generate_prints_text_or_objects() {
 
     for (arg, says) in [
         ("--temperature=-1", "`temperature` must be 0 (greedy) or from 0.001 to 1000, not -1"),
-        ("--max-tokens=9999", "a prompt of 4 tokens and `max_tokens` 9999 exceed the model's 512 positions"),
+        ("--max-tokens=9999", "a prompt of 4 tokens and `max_tokens` 9999 exceed the model's 1024 positions"),
     ] {
         let output = run(&[arg]);
         let error = String::from_utf8_lossy(&output.stderr);

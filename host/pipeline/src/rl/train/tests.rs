@@ -185,7 +185,7 @@ fn before_a_step_changes_weights_it_has_the_log_probabilities_of_what_was_drawn(
     let number = |step: &serde_json::Map<String, serde_json::Value>, name: &str| step[name].as_f64().unwrap();
     // The base has a bias.
     let all = "temperature = 0.8\ntop_p = 0.9\nrepetition_penalty = 1.5";
-    let bound = "top_p = 0.95\ngrammar = { regex = '[a-y ]{3,7}' }";
+    let bound = "top_p = 0.95\ngrammar = { regex = '[A-Ma-e ]{1,4}' }";
     let bound_alone = "grammar = { json_schema = { type = 'string', maxLength = 4 } }";
     for (name, rollout) in [
         ("all", all),
