@@ -156,9 +156,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def limit_files(most: int | None) -> None:
-    """Ends this process at a file of 1 GiB, or makes more than `most` bytes an error."""
-    if most is not None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    """Lets no file have more than `most` bytes, or 1 GiB. The signal of a write beyond it ends a process without a handler."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (most or DISK, most or DISK))
 
 
@@ -180,9 +178,11 @@ def run(command: list[Any], folder: Path, bound: int, each: Input = Input("", {}
             os.killpg(process.pid, signal.SIGKILL)
         time.sleep(0.01)
     process.returncode = os.waitstatus_to_exitcode(status)
-    ended = "disk" if process.returncode == -signal.SIGXFSZ else ended
     with open(folder / "output", "rb") as output:
         text = output.read(2 * WORDS).decode(errors="replace")
+    # The second is the number of a write beyond the limit.
+    if process.returncode == -signal.SIGXFSZ or each.file_bytes is None and "(os error 27)" in text:
+        ended = "disk"
     return Outcome(seconds, usage.ru_maxrss / KB, process.returncode, text, ended)
 
 

@@ -5,8 +5,11 @@ use crate::{completions, doctor, man, plugin, replay, report, score, terminal};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
+use signal_hook::consts::SIGXFSZ;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 #[derive(Args)]
 pub struct LogLevel {
@@ -55,11 +58,20 @@ impl Command {
 /// Starts the log. Components are compiled by `compiler`, given the path of this program.
 pub fn start(log_level: &str, compiler: fn(PathBuf) -> PathBuf) {
     terminal::start_log(log_level);
+    outlive_large_files();
     match std::env::current_exe() {
         Ok(program) => compile_with(compiler(program)),
         Err(error) => {
             tracing::warn!("cannot find the gavel executable, so components are compiled in this process: {error}")
         }
+    }
+}
+
+/// Where `ulimit -f` bounds files, a write beyond it fails, as on a full disk. Without a handler, its signal would end this
+/// process in the middle of a file. The signal is not ignored: the processes that this one starts would ignore it too.
+fn outlive_large_files() {
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))) {
+        tracing::warn!("a file that reaches the limit of `ulimit -f` will end this process: {error}");
     }
 }
 

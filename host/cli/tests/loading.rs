@@ -161,3 +161,22 @@ fn a_compiler_without_a_folder_for_its_files_names_it() {
     let what = format!("the compiler cannot write its files in {}: ", nowhere.display());
     assert!(said.contains(&what) && said.contains("\nhint: set the variable TMPDIR"), "{said}");
 }
+
+#[test]
+fn a_compiler_whose_files_are_limited_names_the_limit() {
+    // In KiB: below the component, and between the component and its code.
+    for limit in [40, 200] {
+        let cache = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("ulimit -f {limit} && exec \"$@\""), "_", GAVEL, "plugin", "inspect"]);
+        shell.arg(built("plugins/exact-answer")).env("GAVEL_CACHE_DIR", cache.path());
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
+        assert!(
+            said.contains("the compiler cannot write its files in ") && said.contains("`ulimit -f`"),
+            "{limit}: {said}"
+        );
+        assert!(said.contains("File too large"), "{limit}: {said}");
+    }
+}

@@ -80,6 +80,10 @@ pub(super) fn compile(
             NotCompiled::Host(format!("{} ended without the code of the component", compiler.program.display()))
         });
     }
+    // It has limited its own files, so that its code ends there.
+    if code.metadata().map_err(failed)?.len() >= limits.memory as u64 {
+        return Err(NotCompiled::Exceeded(LoadBudget::Memory));
+    }
     let mut told = Vec::new();
     error.rewind().and_then(|()| (&error).take(ERROR_BYTES).read_to_end(&mut told)).map_err(failed)?;
     Err(reason(status, &String::from_utf8_lossy(&told)))
@@ -96,7 +100,7 @@ fn files(component: &[u8]) -> io::Result<[File; 3]> {
 /// The error of a folder for these files that cannot be written, or has no room.
 fn unwritten(what: &str) -> NotCompiled {
     NotCompiled::Host(format!(
-        "the compiler cannot write its files in {}: {what}\nhint: set the variable TMPDIR to a folder that can be written, with some hundred megabytes of room",
+        "the compiler cannot write its files in {}: {what}\nhint: set the variable TMPDIR to a folder that can be written, with some hundred megabytes of room and no limit on files (`ulimit -f`)",
         std::env::temp_dir().display()
     ))
 }
@@ -155,7 +159,8 @@ fn reason(status: ExitStatus, told: &str) -> NotCompiled {
         (Some(code), _) if code == i32::from(REFUSED) => serde_json::from_str(told.trim())
             .unwrap_or_else(|_| NotCompiled::Host(format!("the compiler's answer cannot be parsed: {told}"))),
         (_, Some(libc::SIGXCPU)) => NotCompiled::Exceeded(LoadBudget::Cpu),
-        (_, Some(libc::SIGXFSZ)) => NotCompiled::Exceeded(LoadBudget::Memory),
+        // A lower limit than its own.
+        (_, Some(libc::SIGXFSZ)) => unwritten(&io::Error::from_raw_os_error(libc::EFBIG).to_string()),
         (_, signal) => {
             let last = told.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
             let what = format!("the compiler ended with {status}: {last}");
@@ -266,6 +271,21 @@ mod tests {
                 format!("the compiler cannot write its files in {folder}: {what}\nhint: set the variable TMPDIR");
             assert!(error.to_string().starts_with(&start), "{error}");
         }
+    }
+
+    #[test]
+    fn code_as_long_as_the_memory_has_used_up_the_memory() {
+        let limits = LoadLimits { memory: 1000, ..LoadLimits::default() };
+        let order = || Order { component: b"", form: Form::Plain, fuel: false, functions: None };
+        for (length, is_memory) in [(1000, true), (999, false)] {
+            let arguments = vec!["-c".to_owned(), format!("printf %{length}d 0; exit {UNWRITTEN}")];
+            let compiler = CompilerProgram { program: "/bin/sh".into(), arguments };
+            let error = compile(&compiler, &limits, order(), None).err().unwrap();
+            assert_eq!(matches!(error, NotCompiled::Exceeded(LoadBudget::Memory)), is_memory, "{length}: {error}");
+        }
+        // Where a lower limit than its own ends the child, the plugin is not to blame.
+        let error = reason(ExitStatus::from_raw(libc::SIGXFSZ), "").to_string();
+        assert!(error.contains("cannot write its files in") && error.contains("File too large"), "{error}");
     }
 
     #[test]
