@@ -1,4 +1,4 @@
-"""Commands whose files, caches and temporary files are on disks without room, read-only, or gone midway."""
+"""Commands whose files, caches and temporary files are on disks without room, read-only, with quotas, or gone midway."""
 import json
 import os
 import re
@@ -13,7 +13,7 @@ from bodies import PLAIN as PATH
 from bodies import ask
 from checkpoints import ADAPTER, QUERY_SIZES, checkpoint, tensors
 from inputs import KB, Input, Outcome, Place, environment, lines, send, write
-from mounts import Disk, make_room, why_no_mounts
+from mounts import Disk, make_room, why_no_mounts, why_no_quotas
 from services import below, outside, reply, verdict, http_answer
 from tool_servers import MODEL
 
@@ -45,6 +45,7 @@ SFT = LEARNING + "batch_size = 2\n"
 # A disk that takes nothing is named with what to do about it.
 HINT = r"(?s)disk.*\nhint: "
 TEMPORARY = r"(?s)disk.*\nhint: set the variable TMPDIR"
+QUOTA = r"(?s)disk.*\nhint: the quota is used up"
 RUN = "disk/runs/r"
 # A folder that is there.
 PLAIN = Disk(gone_after="")
@@ -96,7 +97,8 @@ class Learning:
         """Whether what the run has left is whole, and the same run where there is room."""
         is_gone = (folder / "disk.gone").exists()
         checkpoints = folder / RUN / "checkpoints"
-        if not is_gone and any(checkpoints.glob("*.partial")) and any((folder / "disk").glob("filler*")):
+        is_bound = (folder / "disk.image").exists() or any((folder / "disk").glob("filler*"))
+        if not is_gone and any(checkpoints.glob("*.partial")) and is_bound:
             return "a partial checkpoint is left"
         # Before a folder that was gone is back: the run may have made it anew and ended in it.
         ended = weights(folder / RUN, 3)
@@ -129,6 +131,9 @@ class Learning:
                              Disk(self.begun, room=one * share // 100 // (4 * KB) * (4 * KB)), HINT, "--resume")
         for names in (0, 4, 9, 14, 18, 22) if is_long else (12,):
             yield self.input(f"a new run with room for {names} names", Disk(names=names))
+        for share in (0, 20, 50, 80, 110, 150, 190, 250) if is_long else (50, 120):
+            yield self.input(f"a new run with a quota of {share} % of a checkpoint",
+                             Disk(quota=base + one * share // 100), QUOTA)
         yield self.input("a new run on a read-only disk", Disk(is_read_only=True))
         yield self.input("a third step on a read-only disk", Disk(self.begun, is_read_only=True), HINT, "--resume")
         for pattern in ("runs/r/config.toml", "runs/r/checkpoints/step-000001", "runs/r/checkpoints/step-000002"):
@@ -169,6 +174,10 @@ def scoring(place: Place) -> Iterator[Input]:
             disk = Disk({"out.jsonl": old} if old else {}, room=room)
             yield Input(f"score: {name} with {room // KB} KiB", {"rows.jsonl": MANY}, [*command, "disk/out.jsonl"], HINT,
                         around=disk.around, after=output("disk/out.jsonl", 400, old))
+    for name, old in (("a new output", ""), ("an output again", "old\n")):
+        disk = Disk({"out.jsonl": old} if old else {}, quota=40 * KB)
+        yield Input(f"score: {name} with a quota", {"rows.jsonl": MANY}, [*command, "disk/out.jsonl"], QUOTA,
+                    around=disk.around, after=output("disk/out.jsonl", 400, old))
     yield Input("score: read-only", {"rows.jsonl": MANY}, [*command, "disk/out.jsonl"], HINT,
                 around=Disk(is_read_only=True).around, after=output("disk/out.jsonl", 400))
     yield Input("score: no names", {"rows.jsonl": MANY}, [*command, "disk/out.jsonl"], HINT,
@@ -188,6 +197,7 @@ def recording(place: Place) -> Iterator[Input]:
     rooms = (0, component // 2, component + 12 * KB, component + 24 * KB, component + 40 * KB)
     ways = {f"with {room // KB} KiB": Disk(room=room) for room in rooms}
     ways |= {f"with {names} names": Disk(names=names) for names in (3, 9, 30)}
+    ways |= {f"with a quota of {quota // KB} KiB": Disk(quota=quota) for quota in (0, component // 2, component + 40 * KB)}
     ways |= {"read-only": Disk(is_read_only=True), "gone midway": Disk(gone_after="r/tape/answers/*/*")}
 
     def after(folder: Path, found: Outcome) -> str | None:
@@ -212,18 +222,19 @@ def caches(place: Place) -> Iterator[Input]:
     component = place.plugin("exact-answer")
     command = ["plugin", "inspect", component]
     for name, disk in (("full", Disk(room=0)), ("with 40 KiB", Disk(room=40 * KB)), ("no names", Disk(names=0)),
-                       ("read-only", Disk(is_read_only=True)), ("gone", Disk(gone_after="components/*"))):
+                       ("a quota", Disk(quota=40 * KB)), ("read-only", Disk(is_read_only=True)), ("gone", Disk(gone_after="components/*"))):
         yield Input(f"a cache of components: {name}", {}, command, "disk", around=disk.around, after=succeeds,
                     variables={"GAVEL_CACHE_DIR": "FOLDER/disk"})
     for name, disk in (("full", Disk(room=0)), ("with 40 KiB", Disk(room=40 * KB)), ("with 400 KiB", Disk(room=400 * KB)),
-                       ("no names", Disk(names=0)), ("read-only", Disk(is_read_only=True))):
+                       ("no names", Disk(names=0)), ("a quota", Disk(quota=400 * KB)),
+                       ("read-only", Disk(is_read_only=True))):
         yield Input(f"temporary files: {name}", {}, command, TEMPORARY, around=disk.around, after=fails,
                     variables={"GAVEL_CACHE_DIR": "FOLDER/cache", "TMPDIR": "FOLDER/disk"})
     yield Input("temporary files: small files", {}, command, TEMPORARY, after=fails, file_bytes=40 * KB,
                 variables={"GAVEL_CACHE_DIR": "FOLDER/cache", "TMPDIR": "FOLDER"})
     judged = ["score", "--plugin", place.plugin("llm-judge"), "--params", '{"mode": "single", "retries": 0}']
     judged += ["--grant", 'llm-judge={ chat = ["judge"] }', "--data", "rows.jsonl", "--out", "out.jsonl"]
-    disks = {"full": Disk(room=0), "read-only": Disk(is_read_only=True)}
+    disks = {"full": Disk(room=0), "read-only": Disk(is_read_only=True), "a quota": Disk(quota=0)}
     with outside({name: lambda _: http_answer(reply()) for name in disks}) as address:
         for name, disk in disks.items():
             chat = f'base_url = "{below(address, name)}", model = "m", cache = {{ folder = "disk/answers" }}'
@@ -237,10 +248,10 @@ def caches(place: Place) -> Iterator[Input]:
 
 def models(place: Place, learning: Learning) -> Iterator[Input]:
     """Models and what is written of them."""
-    full, read_only = Disk(room=0), Disk(is_read_only=True)
+    full, read_only, quota = Disk(room=0), Disk(is_read_only=True), Disk(quota=0)
     evaluate = ["eval", *learning.command[1:], "--out"]
     for name in ("a.jsonl", "a.parquet"):
-        for kind, disk in (("full", full), ("read-only", read_only)):
+        for kind, disk in (("full", full), ("a quota", quota), ("read-only", read_only)):
             yield Input(f"eval: {name}, {kind}", learning.files, [*evaluate, f"disk/{name}"], rf"(?s){name}.*\nhint: ",
                         around=disk.around, after=output(f"disk/{name}"))
     yield Input("eval: a full device", learning.files, [*evaluate, "/dev/full"], r"(?s)/dev/full.*\nhint: ",
@@ -257,7 +268,8 @@ def models(place: Place, learning: Learning) -> Iterator[Input]:
     yield Input("replay: a read-only run", {}, ["replay", RUN], "disk",
                 around=Disk(learning.begun, is_read_only=True).around, after=succeeds)
     adapter = {**checkpoint(), "a/adapter_config.json": ADAPTER, "a/adapter_model.safetensors": lambda: tensors(QUERY_SIZES)}
-    for name, disk in (("full", full), ("with 8 KiB", Disk(room=8 * KB)), ("read-only", read_only)):
+    for name, disk in (("full", full), ("with 8 KiB", Disk(room=8 * KB)), ("a quota", Disk(quota=8 * KB)),
+                       ("read-only", read_only)):
         yield Input(f"merge: {name}", adapter, ["merge", "-m", "a", "-o", "disk/merged"], HINT, around=disk.around,
                     after=output("disk/merged"))
 
@@ -296,16 +308,21 @@ def disk_inputs(place: Place) -> Iterator[Input]:
     train, sft = Learning(place, "train", TRAIN), Learning(place, "sft", SFT)
     families = [train.inputs(True), sft.inputs(False), scoring(place), recording(place), caches(place),
                 models(place, train), plugins(place)]
-    why, left_out = why_no_mounts(), []
+    why, without_mounts, without_quotas = why_no_mounts(), 0, 0
     for each in (each for family in families for each in family):
         disk = getattr(each.around, "__self__", None)
-        if why and disk and disk.is_mounted():
-            left_out.append(each.name)
+        if disk and disk.quota is not None and why_no_quotas():
+            without_quotas += 1
+        elif why and disk and disk.is_mounted():
+            without_mounts += 1
         else:
             yield each
-    if left_out:
-        print(f"disks: this machine allows no mounts ({why}), without which {len(left_out)} inputs are left out: run this as "
+    if without_mounts:
+        print(f"disks: this machine allows no mounts ({why}), without which {without_mounts} inputs are left out: run this as "
               "root, or where users may have namespaces of their own", flush=True)
+    if without_quotas:
+        print(f"disks: this machine allows no quotas ({why_no_quotas()}), without which {without_quotas} inputs are left out: "
+              "run this as root, with btrfs-progs and a kernel with btrfs", flush=True)
 
 
 def ask_server(command: list[str]) -> int:

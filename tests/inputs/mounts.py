@@ -1,30 +1,34 @@
-"""Disks of inputs: without room, read-only, or gone before the command has ended."""
+"""Disks of inputs: without room, read-only, with a quota, or gone before the command has ended."""
 import ctypes
 import multiprocessing
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, ContextManager, Iterator, NamedTuple
 
-from inputs import MB, write
+from inputs import KB, MB, write
 
 NEW_MOUNTS, NEW_USER = 0x00020000, 0x10000000
 # Names of what fills a disk.
 FILLER = "filler"
+# What a quota counts before there are files.
+EMPTY = 16 * KB
 
 
 class Disk(NamedTuple):
     """The folder `disk` of an input, with files on it: a disk of its own with this room in bytes, or this room for names, or
-    read-only; or a plain folder, which gets another name once a file matches `gone_after`."""
+    read-only, or with this quota in bytes; or a plain folder, which gets another name once a file matches `gone_after`."""
 
     files: dict[str, Any] = {}
     room: int | None = None
     names: int | None = None
     is_read_only: bool = False
+    quota: int | None = None
     gone_after: str | None = None
 
     # `gone_after` may be empty: the folder then keeps its name.
@@ -35,11 +39,14 @@ class Disk(NamedTuple):
     def around(self, folder: Path) -> Iterator[None]:
         path = folder / "disk"
         path.mkdir()
-        with mounted(path) if self.is_mounted() else nullcontext():
+        made = mounted if self.quota is None else with_quota
+        with made(path) if self.is_mounted() else nullcontext():
             for name, content in self.files.items():
                 write(path / name, content)
             if self.room is not None or self.names is not None:
                 fill(path, self.room, self.names)
+            if self.quota is not None:
+                limit(path, str(self.quota + EMPTY))
             if self.is_read_only:
                 mount("-o", "remount,ro", path)
             with renamed(path, self.gone_after) if self.gone_after else nullcontext():
@@ -66,6 +73,20 @@ def why_no_mounts() -> str | None:
     return tried.stderr.strip() or None
 
 
+@cache
+def why_no_quotas() -> str | None:
+    """Returns why this machine does not allow disks with quotas."""
+    missing = [name for name in ("mkfs.btrfs", "btrfs") if not shutil.which(name)]
+    if why := why_no_mounts() or missing and f"there is no program {missing[0]}: install btrfs-progs":
+        return why
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with Disk(quota=MB).around(Path(folder)):
+                return None
+        except subprocess.CalledProcessError as error:
+            return str(error)
+
+
 def mount(*arguments: Any) -> None:
     subprocess.run(["mount", *arguments], check=True)
 
@@ -78,6 +99,27 @@ def mounted(path: Path) -> Iterator[None]:
     finally:
         # What still has a file there does not matter.
         subprocess.run(["umount", "--lazy", path], check=True)
+
+
+@contextmanager
+def with_quota(path: Path) -> Iterator[None]:
+    """A disk whose quotas bind root too."""
+    image = path.with_name("disk.image")
+    with open(image, "wb") as file:
+        file.truncate(128 * MB)
+    run = lambda *command: subprocess.run(command, check=True, capture_output=True)
+    run("mkfs.btrfs", "--quiet", "--mixed", "--metadata", "single", image)
+    mount("-o", "loop", image, path)
+    try:
+        run("btrfs", "quota", "enable", path)
+        yield
+    finally:
+        run("umount", "--lazy", path)
+        image.unlink()
+
+
+def limit(path: Path, most: str) -> None:
+    subprocess.run(["btrfs", "qgroup", "limit", most, path], check=True)
 
 
 def fill(path: Path, room: int | None, names: int | None) -> None:
@@ -102,6 +144,8 @@ def make_room(folder: Path) -> None:
     if os.path.ismount(path):
         mount("-o", "remount,rw", path)
         shutil.rmtree(path / FILLER, ignore_errors=True)
+        if (folder / "disk.image").exists():
+            limit(path, "none")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Gives the program inputs that strangers may write: schemas of tools, bodies of requests, checkpoints, datasets,
-folders of shared limits, answers of services and hubs, recordings and configurations; and disks that are full, read-only
-or gone midway. They follow from a fixed seed.
+folders of shared limits, answers of services and hubs, recordings and configurations; and disks that are full, read-only,
+bound by a quota or gone midway. They follow from a fixed seed.
 
     cargo build --release && cargo xtask plugins
     python tests/inputs/search.py                                    # all, in some 25 minutes
@@ -18,6 +18,7 @@ words    an error does not name what is wrong (a file, a field, a plugin), has m
 An input of the family `disks` is also bad for what its command leaves: half a file under the name of a whole one, a
 checkpoint from which the run does not continue, or other weights at the end than on a disk with room. The family mounts
 disks of some kilobytes, in a namespace of its own, as root or where users may have one, and says so where it cannot.
+Quotas need root and btrfs-progs.
 
 The table has the inputs of each family, the seconds of all and of the longest, the highest peak and its bound, and the
 names of bad inputs. The exit status is 1 if there are any. The bounds:
