@@ -4,7 +4,7 @@ use super::sampler_tests::{IMITATING, sampler, tasks};
 use super::tests::config;
 use super::*;
 use gavel_rollout::CacheDuring;
-use gavel_runs::{Checkpoints, read_metrics};
+use gavel_runs::{Checkpoints, Metrics, read_metrics};
 use gavel_scoring::recording::KeptComponents;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 /// The limits of honest calls on a busy machine.
 const PATIENT: &str = "limits = { cpu = '1m', timeout = '2m' }";
@@ -109,6 +110,8 @@ fn weights(summary: &Summary) -> Vec<u8> {
 /// The calls of the judge before the first step, and in each step.
 const TRIED: u64 = 1;
 const OF_STEP: u64 = 16;
+/// How long a judge that restarts is away: its endpoint counts as down after 3 s.
+const AWAY: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_run_whose_judge_is_gone_continues_with_equal_results() {
@@ -126,6 +129,32 @@ fn a_run_whose_judge_is_gone_continues_with_equal_results() {
     let resumed = run(&stopped, RESUME).unwrap();
     assert_eq!(resumed.step, 3);
     assert!(weights(&resumed) == weights(&whole));
+}
+
+#[test]
+fn a_judge_that_restarts_ends_no_run() {
+    let (folder, judge) = (tempfile::tempdir().unwrap(), Judge::start(None));
+    judge.left.store(TRIED + OF_STEP / 2, Ordering::SeqCst);
+    let left = judge.left.clone();
+    let restart = std::thread::spawn(move || {
+        while left.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(AWAY);
+        left.store(u64::MAX, Ordering::SeqCst);
+    });
+    let summary = run(&judge.config(folder.path(), "restarted", "[train]\nsteps = 2"), Start::New).unwrap();
+    restart.join().unwrap();
+    assert_eq!(summary.step, 2);
+    // A plugin gives a request up by itself while its server does not yet count as down.
+    let (steps, _) = read_metrics(&summary.folder).unwrap();
+    let outcomes = |step: u64| {
+        let of_step = steps.iter().map(Metrics::as_json).find(|metrics| metrics["step"] == step).unwrap();
+        ["scored", "unavailable"].map(|kind| of_step[&format!("outcome/judge/{kind}")].as_u64().unwrap())
+    };
+    let [[scored, lost], later] = [1, 2].map(outcomes);
+    assert!(scored >= OF_STEP / 2 && scored + lost == OF_STEP, "{scored} and {lost}");
+    assert_eq!(later, [OF_STEP, 0]);
 }
 
 #[test]
