@@ -2,7 +2,8 @@
 
 use gavel_plugin::ToolFunction;
 use std::num::NonZero;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -10,6 +11,16 @@ use tokio::task::spawn_blocking;
 /// The long checks that are made at once. They leave processors to the others.
 static TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new((available_parallelism().map_or(1, NonZero::get) / 2).max(1)));
+
+/// Ends a check that nobody waits for any more.
+#[derive(Default)]
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Checks arguments before the tool is asked. All episodes of a run share a thread: a check that takes longer than
 /// milliseconds is made on another one.
@@ -22,9 +33,10 @@ pub(crate) async fn check_arguments(function: &ToolFunction, arguments: &str) ->
     }
     // The semaphore is never closed.
     let turn = TURNS.acquire().await.ok();
-    let check = function.check_elsewhere(arguments);
+    let waits = Waits::default();
+    let check = function.check_elsewhere(arguments, waits.0.clone());
     let check = move || {
-        // Also if the episode is over before its check is done.
+        // Also if the episode is over before its check has ended.
         let _until_done = turn;
         check()
     };
@@ -43,6 +55,15 @@ mod tests {
     use futures::FutureExt;
     use serde_json::json;
     use tokio::runtime::Builder;
+
+    #[test]
+    fn a_check_ends_with_what_waits_for_it() {
+        let function = ToolFunction::all([("f".into(), String::new(), "{}".to_owned())]).unwrap().remove(0);
+        let (waits, over) = (Waits::default(), Waits::default());
+        let checks = [&waits, &over].map(|waits| function.check_elsewhere("{}", waits.0.clone()));
+        drop(over);
+        assert_eq!(checks.map(|check| check().is_ok()), [true, false]);
+    }
 
     #[test]
     fn a_long_check_leaves_the_thread_to_other_episodes() {

@@ -4,6 +4,7 @@ use crate::schema::{Refusal, Room, Schema, shortened};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A description of a function that the policy may call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,13 +79,21 @@ impl ToolFunction {
     /// # Errors
     /// They are not an object that the schema allows. The text is for the policy.
     pub fn check(&self, arguments: &str) -> Result<(), String> {
-        checked(&self.schema, &self.spec.name, arguments)
+        self.schema.check(&object(arguments)?).map_err(|refusal| refusal_text(refusal, &self.spec.name))
     }
 
-    /// The check of [`ToolFunction::check`], for another thread.
-    pub fn check_elsewhere(&self, arguments: &str) -> impl FnOnce() -> Result<(), String> + Send + use<> {
+    /// The check of [`ToolFunction::check`], for another thread. It ends soon after nobody waits for it any more: what it
+    /// gives then has no meaning.
+    pub fn check_elsewhere(
+        &self,
+        arguments: &str,
+        is_given_up: Arc<AtomicBool>,
+    ) -> impl FnOnce() -> Result<(), String> + Send + use<> {
         let (schema, name, arguments) = (self.schema.clone(), self.spec.name.clone(), arguments.to_owned());
-        move || checked(&schema, &name, &arguments)
+        move || {
+            let checked = schema.check_until(&object(&arguments)?, is_given_up);
+            checked.map_err(|refusal| refusal_text(refusal, &name))
+        }
     }
 
     /// What [`ToolFunction::check`] finds, if that takes milliseconds at most. Its steps are counted, so that the same
@@ -108,10 +117,6 @@ impl ToolFunction {
             false => format!("there is no function `{name}`; there are: {}", known.join(", ")),
         }
     }
-}
-
-fn checked(schema: &Schema, function: &str, arguments: &str) -> Result<(), String> {
-    schema.check(&object(arguments)?).map_err(|refusal| refusal_text(refusal, function))
 }
 
 /// The text for the policy about arguments that are refused.
@@ -194,7 +199,16 @@ mod tests {
             let (short, full) = (function.check_shortly(&arguments), function.check(&arguments));
             assert_eq!(full.is_ok(), is_allowed, "{full:?}");
             assert_eq!(short, is_short.then_some(full.clone()), "{full:?}");
-            assert_eq!(function.check_elsewhere(&arguments)(), full);
+            assert_eq!(function.check_elsewhere(&arguments, Arc::default())(), full);
+        }
+    }
+
+    #[test]
+    fn a_check_that_nobody_waits_for_ends() {
+        let function = ToolFunction::all([("f".into(), String::new(), "{}".to_owned())]).unwrap().remove(0);
+        for is_given_up in [false, true] {
+            let checked = function.check_elsewhere("{}", Arc::new(is_given_up.into()))();
+            assert_eq!(checked.is_err(), is_given_up);
         }
     }
 

@@ -6,6 +6,8 @@ use super::steps::{Checked, Extent, Steps, TooManySteps};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The deepest nesting of schemas in a check: each takes some hundred bytes of the thread's stack.
 const MAX_DEPTH: usize = 1000;
@@ -40,6 +42,11 @@ impl<'s> Check<'s> {
         Self { nodes, extent, steps: Steps::of_check(extent), depth: 0, verdicts, names, report: None }
     }
 
+    /// The same check, which ends once nobody waits for it.
+    pub(super) fn until(self, is_given_up: Arc<AtomicBool>) -> Self {
+        Self { steps: self.steps.until(is_given_up), ..self }
+    }
+
     /// Checks `value` with the first schema.
     pub(super) fn run(mut self, value: &Value) -> Result<(), Refusal> {
         match self.errors(value) {
@@ -53,7 +60,8 @@ impl<'s> Check<'s> {
         if self.is_allowed(0, value)? {
             return Ok(None);
         }
-        (self.report, self.steps) = (Some(Report::default()), Steps::of_description(self.extent));
+        self.report = Some(Report::default());
+        self.steps.describe(self.extent);
         let described = self.describe(0, value);
         // The value is wrong even if there are no steps left to say all that is wrong with it. A full check may say more
         // than a short one.

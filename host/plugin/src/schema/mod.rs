@@ -25,6 +25,8 @@ use jsonschema::{Draft, Registry, uri};
 use keyword::Node;
 pub(crate) use room::Room;
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use steps::Extent;
 
 /// The base of a schema that has no `$id`.
@@ -72,6 +74,11 @@ impl Schema {
     /// The schema does not allow the value, or the check takes too many steps.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Refusal> {
         Check::new(&self.nodes, Extent::Full).run(value)
+    }
+
+    /// What [`Schema::check`] finds. Once nobody waits for the check, there are no steps left.
+    pub(crate) fn check_until(&self, value: &Value, is_given_up: Arc<AtomicBool>) -> Result<(), Refusal> {
+        Check::new(&self.nodes, Extent::Full).until(is_given_up).run(value)
     }
 
     /// What [`Schema::check`] finds, if that takes milliseconds at most.

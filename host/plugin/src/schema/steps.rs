@@ -1,5 +1,8 @@
 //! The work of a check, counted so that it is the same on every machine.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// The check takes more than the steps that a check has.
 pub(super) struct TooManySteps;
 
@@ -15,7 +18,11 @@ pub(super) enum Extent {
 }
 
 /// The steps that a check may still take. A step is some nanoseconds of work: so many bytes are compared.
-pub(super) struct Steps(u64);
+pub(super) struct Steps {
+    left: u64,
+    /// Whether nobody waits for the check any more.
+    is_given_up: Option<Arc<AtomicBool>>,
+}
 
 impl Steps {
     /// The steps of a full check: seconds on one core at worst, and microseconds for what honest tools need.
@@ -29,15 +36,17 @@ impl Steps {
 
     /// The steps of a check.
     pub(super) fn of_check(extent: Extent) -> Self {
-        Self(match extent {
-            Extent::Short => Self::SHORT,
-            Extent::Full => Self::MAX,
-        })
+        Self { left: most(extent), is_given_up: None }
     }
 
-    /// The steps of describing what is wrong with a value.
-    pub(super) fn of_description(extent: Extent) -> Self {
-        Self(Self::of_check(extent).0 / 10)
+    /// The same steps, of which none is left once nobody waits for the check.
+    pub(super) fn until(self, is_given_up: Arc<AtomicBool>) -> Self {
+        Self { is_given_up: Some(is_given_up), ..self }
+    }
+
+    /// Has the steps of describing what is wrong with a value in place of those that are left.
+    pub(super) fn describe(&mut self, extent: Extent) {
+        self.left = most(extent) / 10;
     }
 
     /// Takes steps.
@@ -45,7 +54,17 @@ impl Steps {
     /// # Errors
     /// There are not so many left.
     pub(super) fn take(&mut self, steps: u64) -> Checked<()> {
-        self.0 = self.0.checked_sub(steps).ok_or(TooManySteps)?;
+        if self.is_given_up.as_ref().is_some_and(|is_given_up| is_given_up.load(Ordering::Relaxed)) {
+            return Err(TooManySteps);
+        }
+        self.left = self.left.checked_sub(steps).ok_or(TooManySteps)?;
         Ok(())
+    }
+}
+
+fn most(extent: Extent) -> u64 {
+    match extent {
+        Extent::Short => Steps::SHORT,
+        Extent::Full => Steps::MAX,
     }
 }
