@@ -156,7 +156,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def limit_files(most: int | None) -> None:
-    """Lets no file have more than `most` bytes, or 1 GiB. The signal of a write beyond it ends a process without a handler."""
+    """Lets no file have more than `most` bytes, or 1 GiB. A write beyond it ends a process that does not handle it."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (most or DISK, most or DISK))
 
 

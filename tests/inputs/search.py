@@ -1,6 +1,6 @@
-"""Gives the program inputs that strangers may write: schemas of tools, bodies of requests, checkpoints, datasets,
-folders of shared limits, answers of services and hubs, recordings and configurations; and disks that are full, read-only,
-bound by a quota or gone midway. They follow from a fixed seed.
+"""Gives the program inputs that strangers may write: schemas of tools, bodies of requests, grammars of responses,
+checkpoints, datasets, folders of shared limits, answers of services and hubs, recordings and configurations; and disks
+that are full, read-only, bound by a quota or gone midway. They follow from a fixed seed.
 
     cargo build --release && cargo xtask plugins
     python tests/inputs/search.py                                    # all, in some 25 minutes
@@ -39,6 +39,7 @@ from checkpoints import adapter_inputs, checkpoint, template_inputs, tokenizer_i
 from datasets import learning_inputs, line_inputs, parquet_inputs
 from disks import disk_inputs
 from folders import configuration_inputs, limiter_inputs, recording_inputs
+from grammars import grammars
 from inputs import Family, Outcome, Place, Request, Server, apart, fault, root, run, write
 from odd_files import odd_inputs
 from schemas import tool_inputs
@@ -55,6 +56,7 @@ FAMILIES = {
     "weights": Family(1536, "weights may have 1 GiB more than their files", weight_inputs),
     "adapters": Family(1536, "weights may have 1 GiB more than their files", adapter_inputs),
     "bodies": Family(1792, VALUES, bodies, checkpoint(), (PLAIN, ask())),
+    "grammars": Family(1024, "four grammars are compiled at once", grammars, checkpoint(), (PLAIN, ask())),
     "classifier": Family(1792, VALUES, classified, CLASSIFIER, ("/classify", {"input": "a"})),
     "parquet": Family(1536, "pages that are read at once have 1 GiB", parquet_inputs),
     "lines": Family(512, "a row has 64 MiB, which are in memory some times", line_inputs),
