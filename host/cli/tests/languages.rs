@@ -27,6 +27,13 @@ const ECHOES: [(&str, &str); 4] = [
     ("src/plugin.c", include_str!("echoes/plugin.c")),
 ];
 
+/// A tool that adds and reports its sum, and an agent that returns an object beside its answer, in the languages with an
+/// interpreter: in C, a run trains with both.
+const SUMS: [(&str, &str, &str); 2] =
+    [("python", "main.py", include_str!("echoes/sums.py")), ("ts", "main.ts", include_str!("echoes/sums.ts"))];
+const PLANS: [(&str, &str, &str); 2] =
+    [("python", "main.py", include_str!("echoes/plans.py")), ("ts", "main.ts", include_str!("echoes/plans.ts"))];
+
 /// The languages with an interpreter in each component.
 const INTERPRETED: [&str; 3] = ["python", "js", "ts"];
 
@@ -273,8 +280,8 @@ fn a_tool_answers_its_calls() {
             assert!(said.contains(function), "{language}: {function:?} is not in {said}");
         }
     }
-    // The sessions of a tool in JavaScript are tested in sdk/js/test. Its component takes longest to compile, so here it
-    // is only built, from TypeScript.
+    // The sessions of a tool in JavaScript are tested in sdk/js/test. Its component takes longest to compile, so this one
+    // is only built, from TypeScript, and the last one below is run.
     scaffold(&project, "ts", "tool");
     run(&project, &["plugin", "build", "tool-ts"]);
     run(&project, &["plugin", "new", "tool-js", "--lang", "js", "--kind", "tool"]);
@@ -285,6 +292,27 @@ fn a_tool_answers_its_calls() {
         let cases = project.read(&format!("tool-{language}/cases.jsonl"));
         assert_eq!(cases, project.read("tool-rust/cases.jsonl"), "{language}");
     }
+    let add = |by: u8, sum: u8| json!({"name": "add", "arguments": {"by": by}, "expect": {"answer": sum.to_string()}});
+    let ends = |calls: Value, state: Value| json!({"calls": calls, "expect": {"state": state}}).to_string() + "\n";
+    let cases =
+        ends(json!([add(2, 2), add(3, 5)]), json!({"sum": 5, "é": [null]})) + &ends(json!([add(0, 0)]), json!(null));
+    for (language, file, source) in SUMS {
+        passes_as(&project, &format!("tool-{language}"), file, source, &cases);
+    }
+}
+
+/// Replaces the sources and the cases of a plugin, which must pass them.
+fn passes_as(project: &Project, name: &str, file: &str, source: &str, cases: &str) {
+    project.write(&format!("{name}/{file}"), source);
+    project.write(&format!("{name}/cases.jsonl"), cases);
+    if file.ends_with(".ts") {
+        // Its types are checked, too, and it is about other functions.
+        project.write(&format!("{name}/main.test.ts"), "export {};\n");
+    }
+    let said = run(project, &["plugin", "test", name]);
+    let count = cases.lines().count();
+    let expected = format!("{count} {} passed", if count == 1 { "case" } else { "cases" });
+    assert!(said.contains(&expected), "{name}: {said}");
 }
 
 #[test]
@@ -303,6 +331,14 @@ fn an_agent_attempts_tasks() {
         assert_eq!(cases, project.read("agent-rust/cases.jsonl"), "{language}");
     }
     an_agent_in_c_asks_for_everything(&project);
+    let attempt = |reply: &str, extra: Value| {
+        let expect = json!({"response": reply, "extra": extra});
+        json!({"prompt": "Plan.", "policy": [reply], "expect": expect}).to_string() + "\n"
+    };
+    let cases = attempt("one two", json!({"plan": [1.5, null], "é": 7})) + &attempt("one", json!(null));
+    for (language, file, source) in PLANS {
+        passes_as(&project, &format!("agent-{language}"), file, source, &cases);
+    }
 }
 
 /// Makes a plugin of this kind in every language and tests it. Then its sources are replaced by an echo, which must pass
@@ -324,14 +360,7 @@ fn gives_the_same_in_every_language(kind: &str, echoes: [(&str, &str, &str); 4],
         assert_eq!(cases, project.read(&format!("{kind}-rust/cases.jsonl")), "{language}");
     }
     for (language, file, source) in echoes {
-        project.write(&format!("{kind}-{language}/{file}"), source);
-        project.write(&format!("{kind}-{language}/cases.jsonl"), &format!("{echo}\n"));
-        if language == "ts" {
-            // Its types are checked, too, and it is about other functions.
-            project.write(&format!("{kind}-ts/main.test.ts"), "export {};\n");
-        }
-        let said = run(&project, &["plugin", "test", &format!("{kind}-{language}")]);
-        assert!(said.contains("1 case passed"), "{language}: {said}");
+        passes_as(&project, &format!("{kind}-{language}"), file, source, &format!("{echo}\n"));
     }
 }
 
@@ -545,8 +574,8 @@ fn what_another_reward_said_is_the_same_in_every_language(project: &Project) {
     }
 }
 
-/// A reward that asks a reward model, in the languages whose SDKs wrap the import themselves: the file of its folder, and
-/// its text.
+/// A reward that asks a reward model, or shows what an agent and tools left, in the languages whose SDKs wrap the import
+/// themselves: the file of its folder, and its text.
 const RATES: [(&str, &str, &str); 3] = [
     ("python", "main.py", include_str!("rates/main.py")),
     ("js", "main.js", include_str!("rates/main.js")),
@@ -554,7 +583,7 @@ const RATES: [(&str, &str, &str); 3] = [
 ];
 
 #[test]
-fn a_reward_model_is_asked_in_every_language() {
+fn a_reward_asks_a_reward_model_and_sees_what_agents_and_tools_left_in_every_language() {
     let project = Project::empty();
     let steps =
         json!({"score": 0.1, "steps": [{"start": 0, "end": 1, "value": 0.5}, {"start": 3, "end": 4, "value": 0.25}]});
@@ -563,8 +592,14 @@ fn a_reward_model_is_asked_in_every_language() {
             + "\n"
     };
     let scored = json!({"score": 0.5, "metrics": {"steps": 2, "last": 0.25, "end": 4}});
+    let extra = json!({"plan": [1.5, null], "é": {}});
+    let left = json!({
+        "prompt": "Go.", "response": "a", "states": {"shop": {"sold": [2]}}, "extra": extra,
+        "expect": {"score": 1, "payload": {"extra": extra, "states": [{"sold": [2]}, null]}},
+    });
     let cases = case(json!(["0.75", "0.25", steps.to_string()]), scored)
-        + &case(json!(["0.75"]), json!({"outcome": "unavailable"}));
+        + &case(json!(["0.75"]), json!({"outcome": "unavailable"}))
+        + &format!("{left}\n");
     for (language, file, source) in RATES {
         scaffold(&project, language, "reward");
         let folder = format!("reward-{language}");
@@ -575,6 +610,6 @@ fn a_reward_model_is_asked_in_every_language() {
         project.write(&format!("{folder}/{file}"), source);
         project.write(&format!("{folder}/cases.jsonl"), &cases);
         run(&project, &["plugin", "build", &folder]);
-        assert!(run(&project, &["plugin", "test", &folder]).contains("2 cases passed"), "{language}");
+        assert!(run(&project, &["plugin", "test", &folder]).contains("3 cases passed"), "{language}");
     }
 }
