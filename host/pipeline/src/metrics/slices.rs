@@ -102,7 +102,7 @@ fn describe_slice(prefix: &str, taken: &[TakenGroup<'_>], have_turns: bool, metr
 mod tests {
     use super::*;
     use crate::testing::group;
-    use gavel_data::{FinishReason, OutcomeKind};
+    use gavel_data::{Evaluation, FinishReason, Outcome, OutcomeKind, Score};
     use gavel_train::Experience;
     use std::sync::Arc;
 
@@ -149,6 +149,10 @@ mod tests {
         longest.sample.trajectories[0].finish_reason = FinishReason::Length;
         longest.sample.trajectories[0].tokens = Some(tokens(6).into());
         (longest.outcome.outcome, longest.outcome.reward) = (OutcomeKind::Fault, None);
+        for (group, value) in [(0, 0.5), (2, 0.25)] {
+            let score = Outcome::Scored(Score { value, ..Score::default() });
+            groups[group].members[0].outcome.plugins.insert("math".into(), Evaluation::without_call(score));
+        }
         let row = |versions: &[u64]| Experience {
             versions: versions.to_vec(),
             loss_mask: vec![true; versions.len()],
@@ -170,7 +174,12 @@ mod tests {
         for (prefix, expected) in of {
             assert_eq!(numbers(prefix), expected.to_vec(), "{prefix}");
         }
-        assert_eq!(metrics.as_json().len(), 4 * 8);
+        // A part of the reward: over the samples of which it has a score.
+        let parts = [("train/openai/gsm8k", 0.375), ("agent/solver", 0.5), ("agent/writer", 0.25)];
+        for (prefix, expected) in parts {
+            assert_eq!(metrics.get(&format!("{prefix}/reward/math/mean")), Some(expected), "{prefix}");
+        }
+        assert_eq!(metrics.as_json().len(), 4 * 8 + parts.len());
     }
 
     #[test]
