@@ -268,6 +268,10 @@ fn states_and_objects_reach_rewards_and_replay_without_the_tool_and_the_agent() 
         assert_eq!(seen["functions"], json!([]));
     }
     let replay = ["replay".to_owned(), "runs/run".to_owned()];
+    let said = succeed(&project, &[&replay[..], &["--sample".to_owned(), "1.0.0".to_owned()]].concat());
+    for line in ["state    shop {\"sum\":5}", "extra    {\"plan\":[1.5,null]}", "payload  {\"parts\":[4.5]}"] {
+        assert!(said.contains(&format!("\n    {line}\n")), "{line}: {said}");
+    }
     let said = succeed(&project, &replay);
     assert!(said.contains("4 samples, 8 verdicts given again: all the same, to the last bit"), "{said}");
     project.write(trajectories, &project.read(trajectories).replace(r#""sum":5"#, r#""sum":6"#));

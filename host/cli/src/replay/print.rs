@@ -2,7 +2,7 @@
 
 use crate::table::{self, cut};
 use crate::terminal::outln;
-use gavel_data::{EvaluationRecord, OutcomeKind, Shown};
+use gavel_data::{Columns, EvaluationRecord, OutcomeKind, Shown};
 use gavel_scoring::recording::Damage;
 use gavel_scoring::replay::{
     Comparison, Difference, Disagreement, PluginChange, RecordedVerdicts, RewardChange, VerdictSummary, Verification,
@@ -51,9 +51,8 @@ pub fn comparison(run: &Path, found: &Comparison) {
 
 /// Prints the requested samples with their recorded verdicts.
 pub fn recorded(samples: &[RecordedVerdicts]) {
-    for RecordedVerdicts { sample, task_id, prompt, response, ground_truth, reward, reason, plugins, not_called } in
-        samples
-    {
+    for found in samples {
+        let RecordedVerdicts { sample, task_id, prompt, response, ground_truth, reward, reason, .. } = found;
         outln!();
         let reward = reward.map_or("no reward".to_owned(), |reward| format!("reward {reward}"));
         outln!("{sample}, task {}: recorded with {reward}", cut(task_id));
@@ -61,8 +60,12 @@ pub fn recorded(samples: &[RecordedVerdicts]) {
         item("prompt", &prompt.join("\n"));
         item("response", if response.is_empty() { "(empty)" } else { response });
         item("truth", ground_truth.as_deref().unwrap_or_default());
+        for (tool, state) in &found.states {
+            item("state", &format!("{tool} {}", state.as_text()));
+        }
+        item("extra", &object(found.extra.as_ref()));
         item("reason", reason.as_deref().unwrap_or_default());
-        for (name, verdict) in plugins {
+        for (name, verdict) in &found.plugins {
             outln!("  {}  {}", Shown(name), said(verdict));
             item(
                 if verdict.score.is_some() { "note" } else { "reason" },
@@ -70,13 +73,19 @@ pub fn recorded(samples: &[RecordedVerdicts]) {
             );
             let metrics: Vec<_> = verdict.metrics.iter().map(|(name, value)| format!("{name} {value}")).collect();
             item("metrics", &metrics.join(", "));
+            item("payload", &object(verdict.payload.as_deref()));
             item("printed", &verdict.diagnosis.stderr);
             item("trapped", &verdict.diagnosis.backtrace.join("\n"));
         }
-        for (name, why) in not_called {
+        for (name, why) in &found.not_called {
             outln!("  {}  not called ({})", Shown(name), why.as_str());
         }
     }
+}
+
+/// An object as JSON; empty if there is none.
+fn object(fields: Option<&Columns>) -> String {
+    fields.and_then(|fields| serde_json::to_string(fields).ok()).unwrap_or_default()
 }
 
 /// A recorded outcome in a few words.

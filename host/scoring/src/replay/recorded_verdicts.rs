@@ -1,7 +1,7 @@
 //! The recorded verdicts of one sample, with what they are about.
 
 use super::rerun::Selection;
-use gavel_data::{EvaluationRecord, Message, NotCalled};
+use gavel_data::{Columns, EvaluationRecord, Message, NotCalled, ToolStates};
 use gavel_runs::RecordedSample;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,6 +19,12 @@ pub struct RecordedVerdicts {
     pub response: String,
     /// The ground truth of its task.
     pub ground_truth: Option<String>,
+    /// The states in which its tools ended.
+    #[serde(skip_serializing_if = "ToolStates::is_empty")]
+    pub states: ToolStates,
+    /// The object that its agent returned beside the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Columns>,
     /// Its reward, if it had one.
     pub reward: Option<f64>,
     /// Why it had none.
@@ -39,6 +45,8 @@ impl RecordedVerdicts {
             prompt: recorded.sample.task.prompt.clone(),
             response: recorded.sample.response(),
             ground_truth: recorded.sample.task.reference.ground_truth.clone(),
+            states: recorded.sample.states.clone(),
+            extra: recorded.sample.extra.clone(),
             reward: recorded.reward,
             reason: recorded.reason.clone(),
             plugins: recorded.plugins.clone(),
