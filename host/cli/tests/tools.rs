@@ -103,6 +103,11 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     let question = with_call["prompt"][0]["content"].as_str().unwrap();
     let read = format!("<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n");
     assert_eq!(with_call["prompt_text"], read);
+    // What the policy could call, how its call ended and how each turn did, as data: this template shows no functions.
+    let trace = &with_call["trace"];
+    assert_eq!(trace["tools"][0]["function"]["name"], "calculator");
+    assert_eq!(trace["calls"], json!([{"turn": 0, "function": "calculator", "ending": "answered"}]));
+    assert_eq!(trace["turns"].as_array().unwrap().len(), 2);
 
     let replayed = |run: &str| String::from_utf8(project.succeed(&["replay", run]).stdout).unwrap();
     let said = replayed("runs/demo-tools");
