@@ -346,7 +346,8 @@ fn a_model_plays_the_user_and_a_replay_does_without_it() {
     assert!(project.read("train.jsonl").contains("secret 7"));
     let user = PlayedUser::start(usize::MAX);
     add_endpoint(&project, &user, "");
-    let settings = ["agent.grant={chat=[\"user\"]}", "agent.params={max_tokens=6,options={temperature=0}}"];
+    let settings =
+        ["agent.grant={chat=[\"user\"]}", "agent.params={max_tokens=6,options={temperature=0}}", "log.calls=text"];
     succeed(&project, &with_user("simulated-user", &settings));
     let trajectories = spoken(&project, &["And why is that?"]);
     for line in &trajectories {
@@ -375,6 +376,11 @@ fn a_model_plays_the_user_and_a_replay_does_without_it() {
     assert!(taped.iter().all(|entry| entry["plugin"] == "agent" && entry["import"] == "chat"), "{taped:?}");
     let calls = lines(&project.path("runs/run/calls/step-000001.jsonl"));
     assert!(calls.iter().all(|call| call["endpoint"] == "user" && call["ended"] == "answered"), "{calls:?}");
+    let texts = |call: &serde_json::Map<String, Value>| {
+        let [question, answer] = ["question", "answer"].map(|field| call[field].as_str().unwrap());
+        question.contains("You want to know why.") && (answer.contains("And why is that?") || answer.contains("I see."))
+    };
+    assert!(calls.iter().all(texts), "{calls:?}");
     let mut made_for: Vec<&str> = calls.iter().map(|call| call["for"].as_str().unwrap()).collect();
     let mut expected: Vec<&str> = trajectories.iter().flat_map(|line| [line["id"].as_str().unwrap(); 2]).collect();
     made_for.sort_unstable();
