@@ -2,12 +2,13 @@
 //!
 //! - `cargo xtask demo`: it learned from two WebAssembly rewards;
 //! - `cargo xtask demo-tools`: it learned to call a tool;
+//! - `cargo xtask demo-shop`: it learned from the state in which it left a tool;
 //! - `cargo xtask demo-reward-model`: it was trained on a reward model.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::plot::{self, Series};
-use crate::summary::{self, Curve, RewardModelRuns};
+use crate::summary::{self, Curve, RewardModelRuns, ToolsDemo};
 use crate::{guests, setup, ui};
 use serde_json::{Value, json};
 use std::fs;
@@ -22,6 +23,9 @@ const REWARDS: [&str; 2] = ["exact-answer", "format"];
 /// The reward and the tool of `demo/tools.toml`.
 const TOOLS: [&str; 2] = ["exact-answer", "calculator"];
 
+/// The reward and the tool of `demo/shop.toml`.
+const SHOP: [&str; 2] = ["final-state", "shop"];
+
 /// Sets up, builds, makes the data, trains and sums up.
 pub fn run(root: &Path, seed: u64) -> Result<()> {
     let (run, time) = train(root, &REWARDS, seed, ["demo/sft.toml", "demo/train.toml"])?;
@@ -32,10 +36,30 @@ pub fn run(root: &Path, seed: u64) -> Result<()> {
 
 /// The same with a policy that learns to call a calculator.
 pub fn run_tools(root: &Path, seed: u64) -> Result<()> {
-    let (run, time) = train(root, &TOOLS, seed, ["demo/tools-sft.toml", "demo/tools.toml"])?;
+    let about = ToolsDemo {
+        asked: "300 products",
+        config: "demo/tools.toml",
+        read: "docs/agents.md says how to offer other tools",
+    };
+    with_tools(root, &TOOLS, seed, ["demo/tools-sft.toml", about.config], &about)
+}
+
+/// The same with a policy that learns to buy, from a reward that sees what was bought.
+pub fn run_shop(root: &Path, seed: u64) -> Result<()> {
+    let about = ToolsDemo {
+        asked: "200 orders",
+        config: "demo/shop.toml",
+        read: "plugins/shop and plugins/final-state are a tool and a reward to start yours from",
+    };
+    with_tools(root, &SHOP, seed, ["demo/shop-sft.toml", about.config], &about)
+}
+
+/// Trains a policy that calls tools, and sums up.
+fn with_tools(root: &Path, plugins: &[&str], seed: u64, configs: [&str; 2], about: &ToolsDemo) -> Result<()> {
+    let (run, time) = train(root, plugins, seed, configs)?;
     let metrics = root.join(&run.folder).join("metrics.jsonl");
     let (accuracy, calls) = (Curve::read(&metrics)?, Curve::read_metric(&metrics, "val/tool_turns/mean")?);
-    print!("{}", summary::demo_tools(&accuracy, &calls, &run, time));
+    print!("{}", summary::demo_tools(about, &accuracy, &calls, &run, time));
     Ok(())
 }
 

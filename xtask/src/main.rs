@@ -44,6 +44,8 @@ Commands:
   demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
   demo-tools [--seed N]
                     the same with a policy that learns to call a calculator
+  demo-shop [--seed N]
+                    the same with a policy that learns to buy, rewarded for what it bought
   demo-reward-model [--seed N]
                     train a reward model on pairs, and a policy on it until it exploits it
   learning          train the demo model with every algorithm, and write docs/learning.md; what
@@ -82,6 +84,7 @@ enum Task {
     Plugins,
     Demo { seed: u64 },
     DemoTools { seed: u64 },
+    DemoShop { seed: u64 },
     DemoRewardModel { seed: u64 },
     Learning,
     LearningJudges,
@@ -122,10 +125,12 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["plugins"] => Ok(Task::Plugins),
         ["demo"] => Ok(Task::Demo { seed: 1 }),
         ["demo-tools"] => Ok(Task::DemoTools { seed: 1 }),
+        ["demo-shop"] => Ok(Task::DemoShop { seed: 1 }),
         ["demo-reward-model"] => Ok(Task::DemoRewardModel { seed: 1 }),
-        [demo @ ("demo" | "demo-tools" | "demo-reward-model"), "--seed", seed] => match seed.parse() {
+        [demo @ ("demo" | "demo-tools" | "demo-shop" | "demo-reward-model"), "--seed", seed] => match seed.parse() {
             Ok(seed) if *demo == "demo" => Ok(Task::Demo { seed }),
             Ok(seed) if *demo == "demo-tools" => Ok(Task::DemoTools { seed }),
+            Ok(seed) if *demo == "demo-shop" => Ok(Task::DemoShop { seed }),
             Ok(seed) => Ok(Task::DemoRewardModel { seed }),
             Err(_) => Err(usage(format!("`--seed` needs a whole number, not {seed:?}"))),
         },
@@ -143,8 +148,8 @@ fn parse(arguments: &[String]) -> Result<Task> {
         ["dist"] => Ok(Task::Dist),
         ["wheel"] => Ok(Task::Wheel),
         [
-            "setup" | "plugins" | "demo" | "demo-tools" | "demo-reward-model" | "learning" | "learning-judges" | "test"
-            | "rebuild" | "hashes" | "structure" | "dist" | "wheel",
+            "setup" | "plugins" | "demo" | "demo-tools" | "demo-shop" | "demo-reward-model" | "learning"
+            | "learning-judges" | "test" | "rebuild" | "hashes" | "structure" | "dist" | "wheel",
             rest @ ..,
         ] => Err(usage(format!("`{}` does not take `{}`", words[0], rest.join(" ")))),
         [other, ..] => Err(usage(format!("there is no command {other:?}"))),
@@ -161,6 +166,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Demo { seed } => demo::run(&root, seed),
         Task::DemoTools { seed } => demo::run_tools(&root, seed),
+        Task::DemoShop { seed } => demo::run_shop(&root, seed),
         Task::DemoRewardModel { seed } => demo::run_reward_model(&root, seed),
         Task::Learning => learning::run(&root),
         Task::LearningJudges => learning_judges::run(&root),

@@ -74,8 +74,18 @@ Try next:
     )
 }
 
-/// The summary of the run of the demo with tools; the demo took `time`.
-pub fn demo_tools(accuracy: &Curve, calls: &Curve, run: &Run, time: Duration) -> String {
+/// A demo with tools, as its summary presents it.
+pub struct ToolsDemo {
+    /// What validation asks.
+    pub asked: &'static str,
+    /// The configuration of its reinforcement learning.
+    pub config: &'static str,
+    /// What to read next.
+    pub read: &'static str,
+}
+
+/// The summary of the run of a demo with tools; the demo took `time`.
+pub fn demo_tools(about: &ToolsDemo, accuracy: &Curve, calls: &Curve, run: &Run, time: Duration) -> String {
     let rows: String = accuracy
         .points
         .iter()
@@ -86,17 +96,20 @@ pub fn demo_tools(accuracy: &Curve, calls: &Curve, run: &Run, time: Duration) ->
     let ((before, after), (few, many)) = (ends(accuracy), ends(calls));
     format!(
         "
-Greedy answers to 300 products that training never saw:
+Greedy answers to {asked} that training never saw:
   step   accuracy  calls
 {rows}
 From {:.1} % with {few:.2} calls an answer to {:.1} % with {many:.2}, in {time}.
 
 The run is in {folder}/. Try next:
-  target/release/gavel eval -c demo/tools.toml --checkpoint {checkpoint} --samples 4
-  docs/agents.md says how to offer other tools
+  target/release/gavel eval -c {config} --checkpoint {checkpoint} --samples 4
+  {read}
 ",
         before * 100.0,
         after * 100.0,
+        asked = about.asked,
+        config = about.config,
+        read = about.read,
         folder = run.folder,
         checkpoint = run.checkpoint,
         time = Seconds(time),
@@ -204,7 +217,11 @@ mod tests {
         assert!(text.contains("did not learn to exploit"), "{text}");
 
         let calls = Curve { points: vec![(0, 0.0), (20, 1.0)] };
-        let text = demo_tools(&curve, &calls, &run, Duration::from_secs(130));
+        let about = ToolsDemo { asked: "200 orders", config: "demo/shop.toml", read: "plugins/shop is a tool" };
+        let text = demo_tools(&about, &curve, &calls, &run, Duration::from_secs(130));
+        assert!(text.contains("Greedy answers to 200 orders that"), "{text}");
+        assert!(text.contains("eval -c demo/shop.toml --checkpoint runs/demo/checkpoints/step-000020 "), "{text}");
+        assert!(text.ends_with("\n  plugins/shop is a tool\n"), "{text}");
         assert!(text.contains("    20     87.5 %   1.00\n"), "{text}");
         assert!(text.contains("From 30.0 % with 0.00 calls an answer to 87.5 % with 1.00, in 2 min 10 s"), "{text}");
     }

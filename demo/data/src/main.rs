@@ -1,14 +1,16 @@
 //! Writes the demos' datasets: `demo-data FOLDER` makes `train.parquet`, `validation.parquet` and `sft.parquet` in
-//! FOLDER. Beside them, it makes pairs for a reward model, answers for judges and the questions of the demo with tools. The
-//! files are the same on every machine and at every call.
+//! FOLDER. Beside them, it makes pairs for a reward model, answers for judges, the questions of the demo with tools and the
+//! orders of the demo with a shop. The files are the same on every machine and at every call.
 
 mod file;
 mod judged;
+mod orders;
 mod pairs;
 mod products;
 mod questions;
 
 use anyhow::{Context, bail};
+use orders::Order;
 use products::Product;
 use questions::{Question, Split};
 use std::path::Path;
@@ -22,6 +24,11 @@ const VALIDATION_ROWS: usize = 500;
 const TRAIN_PRODUCTS: usize = 3_600;
 /// Rows of it to validate on.
 const VALIDATION_PRODUCTS: usize = 300;
+
+/// Rows of the demo with a shop to train on; the warm-up has the same orders.
+const TRAIN_ORDERS: usize = 520;
+/// Rows of it to validate on.
+const VALIDATION_ORDERS: usize = 200;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
@@ -51,7 +58,8 @@ fn write_all(folder: &Path) -> anyhow::Result<()> {
         &folder.join("judge-pairs-validation.jsonl"),
         &rows(Split::Validation, &validation, judged::pair),
     )?;
-    write_products(folder)
+    write_products(folder)?;
+    write_orders(folder)
 }
 
 /// The rows of the demo with tools, as lines of JSON: a conversation with calls has no schema that suits Parquet.
@@ -64,6 +72,18 @@ fn write_products(folder: &Path) -> anyhow::Result<()> {
     file::write_lines(&folder.join("tools-train.jsonl"), &rows(Split::Train, &train))?;
     file::write_lines(&folder.join("tools-validation.jsonl"), &rows(Split::Validation, &validation))?;
     file::write_lines(&folder.join("tools-sft.jsonl"), &conversations)
+}
+
+/// The rows of the demo with a shop.
+fn write_orders(folder: &Path) -> anyhow::Result<()> {
+    let (train, validation) = orders::draw(TRAIN_ORDERS, VALIDATION_ORDERS);
+    let rows = |split: Split, orders: &[Order]| {
+        orders.iter().enumerate().map(|(index, order)| order.row(split, index)).collect::<Vec<_>>()
+    };
+    let conversations: Vec<_> = train.iter().enumerate().map(|(index, order)| order.conversation(index)).collect();
+    file::write_lines(&folder.join("shop-train.jsonl"), &rows(Split::Train, &train))?;
+    file::write_lines(&folder.join("shop-validation.jsonl"), &rows(Split::Validation, &validation))?;
+    file::write_lines(&folder.join("shop-sft.jsonl"), &conversations)
 }
 
 #[cfg(test)]
@@ -126,6 +146,30 @@ mod tests {
         let asks = |row: &&Row| row.columns.get("messages").unwrap().plain_text().contains("tool_calls");
         let share = warm_up.iter().filter(asks).count() as f64 / TRAIN_PRODUCTS as f64;
         assert!((0.4..0.5).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn orders_are_asked_once_and_some_are_paid_for() {
+        let folder = tempfile::tempdir().unwrap();
+        write_all(folder.path()).unwrap();
+        let mut asked = HashSet::new();
+        for (name, count) in [("train", TRAIN_ORDERS), ("validation", VALIDATION_ORDERS)] {
+            let rows = read(folder.path(), &format!("shop-{name}.jsonl"));
+            assert_eq!(rows.len(), count);
+            for row in rows {
+                let stock = row.columns.get("extra_info").unwrap().plain_text();
+                let task = Task::from_row(row.columns, row.position, name).unwrap();
+                let order = task.prompt[0].text();
+                let (count, item) = order.split_once(' ').unwrap();
+                assert_eq!(task.reference.ground_truth.unwrap(), format!(r#"{{"orders":[{{"{item}":{count}}}]}}"#));
+                assert!(stock.contains(&format!(r#""{item}":{{"#)), "{stock}");
+                assert!(asked.insert(order));
+            }
+        }
+        let warm_up = read(folder.path(), "shop-sft.jsonl");
+        let pays = |row: &&Row| row.columns.get("messages").unwrap().plain_text().contains(r#""name":"pay""#);
+        let share = warm_up.iter().filter(pays).count() as f64 / TRAIN_ORDERS as f64;
+        assert!((0.35..0.45).contains(&share), "{share}");
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! The orders of the demo with a shop: an item with its count, which the policy is to buy. No order is asked both in
+//! training and in validation.
+
+use crate::questions::Split;
+use gavel_data::seed;
+use serde_json::{Value, json};
+
+/// Everything is drawn from this seed, so that every machine has the same data.
+const SEED: u64 = 0x6a7e_1006;
+
+/// What the shop has, with the prices. The names have four letters, and no two begin with the same one.
+const ITEMS: [(&str, u64); 8] =
+    [("beet", 2), ("corn", 1), ("date", 4), ("kiwi", 3), ("lime", 2), ("okra", 5), ("pear", 3), ("rice", 1)];
+
+/// How many of an item are ordered.
+const COUNTS: std::ops::RangeInclusive<u64> = 10..=99;
+
+/// The share of the warm-up's conversations that pay. The others end with a full basket, and nothing is bought. So the
+/// policy learns both, and at first prefers not to pay.
+const PAID_SHARE: f64 = 0.4;
+
+/// One order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    item: &'static str,
+    price: u64,
+    count: u64,
+}
+
+impl Order {
+    /// What the policy reads: `12 pear`.
+    fn text(self) -> String {
+        format!("{} {}", self.count, self.item)
+    }
+
+    /// The row `index` of `split`, with the columns that verl expects.
+    pub fn row(self, split: Split, index: usize) -> Value {
+        json!({
+            "data_source": "gavel/orders",
+            "prompt": [{"role": "user", "content": self.text()}],
+            "ability": "shopping",
+            "reward_model": {"style": "rule", "ground_truth": {"orders": [{self.item: self.count}]}},
+            "extra_info": {
+                "index": index,
+                "split": split.name(),
+                "tools_kwargs": {"shop": {"create_kwargs": {"stock": stock()}}},
+            },
+        })
+    }
+
+    /// The conversation `index` of the warm-up. The answers are those of the plugin `shop`.
+    pub fn conversation(self, index: usize) -> Value {
+        let Self { item, price, count } = self;
+        let total = count * price;
+        let add = json!({"item": item, "count": count});
+        let mut messages = vec![json!({"role": "user", "content": self.text()})];
+        messages.extend(call("call00000", "add", &add, &format!("{count} {item} in the basket, {total} in all")));
+        if seed::uniform(SEED ^ 1, index as u64) < PAID_SHARE {
+            messages.extend(call("call00001", "pay", &json!({}), &format!("order 1 is paid: {total}")));
+        }
+        messages.push(json!({"role": "assistant", "content": "Done."}));
+        json!({"messages": messages})
+    }
+}
+
+/// A call of the shop, and its answer.
+fn call(id: &str, name: &str, arguments: &Value, answer: &str) -> [Value; 2] {
+    let function = json!({"name": name, "arguments": arguments.to_string()});
+    let call = json!({"id": id, "type": "function", "function": function});
+    [
+        json!({"role": "assistant", "content": "", "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": id, "content": answer}),
+    ]
+}
+
+/// What the shop has at the beginning.
+fn stock() -> Value {
+    let item = |&(name, price): &(&'static str, u64)| (name, json!({"price": price, "count": COUNTS.end()}));
+    ITEMS.iter().map(item).collect()
+}
+
+/// `train` orders to learn from and `validation` others, in an order of their own.
+pub fn draw(train: usize, validation: usize) -> (Vec<Order>, Vec<Order>) {
+    let of_item = |&(item, price): &(&'static str, u64)| COUNTS.map(move |count| Order { item, price, count });
+    let all: Vec<Order> = ITEMS.iter().flat_map(of_item).collect();
+    let order = seed::permutation(SEED, all.len());
+    let mut drawn = order.into_iter().map(|at| all[at]);
+    let train = drawn.by_ref().take(train).collect();
+    (train, drawn.take(validation).collect())
+}
