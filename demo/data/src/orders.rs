@@ -58,7 +58,7 @@ impl Order {
         if seed::uniform(SEED ^ 1, index as u64) < PAID_SHARE {
             messages.extend(call("call00001", "pay", &json!({}), &format!("order 1 is paid: {total}")));
         }
-        messages.push(json!({"role": "assistant", "content": "Done."}));
+        messages.push(json!({"role": "assistant", "content": format!("Bought {count} {item}.")}));
         json!({"messages": messages})
     }
 }

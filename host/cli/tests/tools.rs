@@ -1,4 +1,5 @@
-//! A policy with a tool, trained as `cargo xtask demo-tools` trains it, on so few questions that it soon calls it.
+//! A policy with a tool, trained as `cargo xtask demo-tools` and `cargo xtask demo-shop` train it, on so few questions that
+//! it soon calls it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "train")]
 
@@ -16,7 +17,7 @@ fn of_demo(name: &str) -> String {
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     let template = folder.join("tools.jinja").canonicalize().unwrap();
     let text = text.replace("demo/tools.jinja", template.to_str().unwrap()).replace("target/demo/", "");
-    ["calculator", "exact-answer"].into_iter().fold(text, |text, plugin| {
+    ["calculator", "exact-answer", "final-state", "shop"].into_iter().fold(text, |text, plugin| {
         let path = format!("plugins/{plugin}.wasm");
         text.replace(&format!("target/{path}"), built(&path).to_str().unwrap())
     })
@@ -132,6 +133,62 @@ fn a_policy_calls_its_tool_and_learns_from_what_it_wrote_alone() {
     let said = replayed("runs/remote");
     assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
     what_a_server_did_is_not_learned(&project);
+}
+
+/// A call as a message of the policy, with the shop's answer.
+fn shopping(id: &str, name: &str, arguments: &Value, answer: &str) -> [Value; 2] {
+    let function = json!({"name": name, "arguments": arguments.to_string()});
+    [
+        json!({"role": "assistant", "content": "", "tool_calls": [{"id": id, "type": "function", "function": function}]}),
+        json!({"role": "tool", "tool_call_id": id, "content": answer}),
+    ]
+}
+
+#[test]
+fn a_policy_is_rewarded_for_the_state_in_which_it_left_the_shop() {
+    let project = Project::empty();
+    let stock = json!({"pear": {"price": 3, "count": 99}, "lime": {"price": 2, "count": 99}});
+    let settings = json!({"tools_kwargs": {"shop": {"create_kwargs": {"stock": stock}}}});
+    let (mut rows, mut conversations) = (String::new(), String::new());
+    for (item, count, price) in [("pear", 12, 36), ("lime", 40, 80)] {
+        let asked = json!([{"role": "user", "content": format!("{count} {item}")}]);
+        let truth = json!({"orders": [{item: count}]});
+        let row = json!({"prompt": asked, "reward_model": {"ground_truth": truth}, "extra_info": settings});
+        rows += &format!("{row}\n");
+        let add = json!({"item": item, "count": count});
+        let in_basket = shopping("1", "add", &add, &format!("{count} {item} in the basket, {price} in all"));
+        let is_paid = shopping("2", "pay", &json!({}), &format!("order 1 is paid: {price}"));
+        let answer = json!({"role": "assistant", "content": format!("Bought {count} {item}.")});
+        for calls in [in_basket.to_vec(), [in_basket, is_paid].concat()] {
+            let messages = [&[asked[0].clone()], &calls[..], &[answer.clone()]].concat();
+            conversations += &format!("{}\n", json!({"messages": messages}));
+        }
+    }
+    project.write("shop-train.jsonl", &rows);
+    project.write("shop-validation.jsonl", &rows);
+    project.write("shop-sft.jsonl", &conversations);
+    project.write("sft.toml", &of_demo("shop-sft.toml"));
+    project.write("train.toml", &of_demo("shop.toml"));
+    project.succeed(&["sft", "-c", "sft.toml", "--set", "train.steps=120", "--set", "train.batch_size=10"]);
+    let settings =
+        ["model.path=runs/demo-shop-sft/checkpoints/step-000120", "train.steps=2", "train.prompts_per_step=2"];
+    let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+    project.succeed(&["train", "-c", "train.toml"].into_iter().chain(settings).collect::<Vec<_>>());
+
+    let (mut bought, mut not_paid) = (0, 0);
+    for sample in lines(&project.path("runs/demo-shop/trajectories/step-000001.jsonl")) {
+        let asked = sample["prompt"][0]["content"].as_str().unwrap();
+        let (count, item) = asked.split_once(' ').unwrap();
+        let state = sample.get("states").map_or(&Value::Null, |states| &states["shop"]);
+        let is_bought = state["orders"] == json!([{item: count.parse::<u64>().unwrap()}]);
+        assert_eq!(sample["reward"], json!(if is_bought { 1.0 } else { 0.0 }), "{sample:?}");
+        bought += usize::from(is_bought);
+        not_paid += usize::from(state["orders"] == json!([]) && state["basket"] != json!({}));
+    }
+    assert!(bought > 0 && not_paid > 0, "{bought}, {not_paid}");
+    // The verdicts follow from the states on record: no shop is asked again.
+    let said = String::from_utf8(project.succeed(&["replay", "runs/demo-shop"]).stdout).unwrap();
+    assert!(said.contains("32 samples, 32 verdicts given again: all the same"), "{said}");
 }
 
 /// Credit for a call reaches the comparison of turns, though a call has no text.
