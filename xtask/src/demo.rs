@@ -47,7 +47,7 @@ pub fn run_tools(root: &Path, seed: u64) -> Result<()> {
 /// The same with a policy that learns to buy, from a reward that sees what was bought.
 pub fn run_shop(root: &Path, seed: u64) -> Result<()> {
     let about = ToolsDemo {
-        asked: "200 orders",
+        asked: "60 orders",
         config: "demo/shop.toml",
         read: "plugins/shop and plugins/final-state are a tool and a reward to start yours from",
     };

@@ -26,9 +26,9 @@ const TRAIN_PRODUCTS: usize = 3_600;
 const VALIDATION_PRODUCTS: usize = 300;
 
 /// Rows of the demo with a shop to train on; the warm-up has the same orders.
-const TRAIN_ORDERS: usize = 520;
+const TRAIN_ORDERS: usize = 174;
 /// Rows of it to validate on.
-const VALIDATION_ORDERS: usize = 200;
+const VALIDATION_ORDERS: usize = 60;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 /// Everything is drawn from this seed, so that every machine has the same data.
 const SEED: u64 = 0x6a7e_1006;
 
-/// What the shop has, with the prices. The names have four letters, and no two begin with the same one.
-const ITEMS: [(&str, u64); 8] =
-    [("beet", 2), ("corn", 1), ("date", 4), ("kiwi", 3), ("lime", 2), ("okra", 5), ("pear", 3), ("rice", 1)];
+/// What the shop has. A name is one capital letter: no other token of a conversation is one before the call that has to
+/// copy it, so that a small model learns to.
+const ITEMS: std::ops::RangeInclusive<char> = 'A'..='Z';
 
 /// How many of an item are ordered.
-const COUNTS: std::ops::RangeInclusive<u64> = 10..=99;
+const COUNTS: std::ops::RangeInclusive<u64> = 1..=9;
 
 /// The share of the warm-up's conversations that pay. The others end with a full basket, and nothing is bought. So the
 /// policy learns both, and at first prefers not to pay.
@@ -22,13 +22,12 @@ const PAID_SHARE: f64 = 0.4;
 /// One order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    item: &'static str,
-    price: u64,
+    item: char,
     count: u64,
 }
 
 impl Order {
-    /// What the policy reads: `12 pear`.
+    /// What the policy reads: `4 K`.
     fn text(self) -> String {
         format!("{} {}", self.count, self.item)
     }
@@ -39,7 +38,7 @@ impl Order {
             "data_source": "gavel/orders",
             "prompt": [{"role": "user", "content": self.text()}],
             "ability": "shopping",
-            "reward_model": {"style": "rule", "ground_truth": {"orders": [{self.item: self.count}]}},
+            "reward_model": {"style": "rule", "ground_truth": {"orders": [{self.item.to_string(): self.count}]}},
             "extra_info": {
                 "index": index,
                 "split": split.name(),
@@ -50,15 +49,15 @@ impl Order {
 
     /// The conversation `index` of the warm-up. The answers are those of the plugin `shop`.
     pub fn conversation(self, index: usize) -> Value {
-        let Self { item, price, count } = self;
-        let total = count * price;
+        let Self { item, count } = self;
+        let total = count * price(item);
         let add = json!({"item": item, "count": count});
         let mut messages = vec![json!({"role": "user", "content": self.text()})];
         messages.extend(call("call00000", "add", &add, &format!("{count} {item} in the basket, {total} in all")));
         if seed::uniform(SEED ^ 1, index as u64) < PAID_SHARE {
             messages.extend(call("call00001", "pay", &json!({}), &format!("order 1 is paid: {total}")));
         }
-        messages.push(json!({"role": "assistant", "content": format!("Bought {count} {item}.")}));
+        messages.push(json!({"role": "assistant", "content": "Done."}));
         json!({"messages": messages})
     }
 }
@@ -73,16 +72,19 @@ fn call(id: &str, name: &str, arguments: &Value, answer: &str) -> [Value; 2] {
     ]
 }
 
+/// The price of one.
+fn price(item: char) -> u64 {
+    1 + u64::from(u32::from(item)) % 5
+}
+
 /// What the shop has at the beginning.
 fn stock() -> Value {
-    let item = |&(name, price): &(&'static str, u64)| (name, json!({"price": price, "count": COUNTS.end()}));
-    ITEMS.iter().map(item).collect()
+    ITEMS.map(|item| (item, json!({"price": price(item), "count": COUNTS.end()}))).collect()
 }
 
 /// `train` orders to learn from and `validation` others, in an order of their own.
 pub fn draw(train: usize, validation: usize) -> (Vec<Order>, Vec<Order>) {
-    let of_item = |&(item, price): &(&'static str, u64)| COUNTS.map(move |count| Order { item, price, count });
-    let all: Vec<Order> = ITEMS.iter().flat_map(of_item).collect();
+    let all: Vec<Order> = ITEMS.flat_map(|item| COUNTS.map(move |count| Order { item, count })).collect();
     let order = seed::permutation(SEED, all.len());
     let mut drawn = order.into_iter().map(|at| all[at]);
     let train = drawn.by_ref().take(train).collect();
