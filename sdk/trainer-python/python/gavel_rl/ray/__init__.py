@@ -15,7 +15,8 @@ Limits of endpoints hold over all of the cluster's nodes: an actor gives the tur
 try:
     import ray.data  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"gavel_rl.ray needs Ray ({error})\nhint: pip install 'ray[data]'") from error
+    # Ray 2.60 does not name typing_extensions among what it needs.
+    raise ImportError(f"gavel_rl.ray needs Ray ({error})\nhint: pip install 'ray[data]' typing_extensions") from error
 
 from gavel_rl.ray.actor import reward_actor
 from gavel_rl.ray.job import score_parquet
