@@ -1,7 +1,7 @@
 """Rows a second of `Scorer.score`, `Scorer.score_batches` and `gavel score` (from file to file) with a reward in Rust, of
-`Scorer.score_batches` with verl's own kind of function as a component, and of verl's RewardLoopManager with two Ray
-workers, with the function, with the reward in Rust and with the component. All give the same scores to the same
-responses of 400 characters. It needs what `verl_loop.py` names.
+`Scorer.score_batches` with `reuse` and with verl's own kind of function as a component, and of verl's
+RewardLoopManager with two Ray workers, with the function, with the reward in Rust and with the component. All give the
+same scores to the same responses of 400 characters. It needs what `verl_loop.py` names.
 
     python sdk/trainer-python/benches/verl_rows.py
 
@@ -81,6 +81,8 @@ class Workers(Own):
 
 
 loaded = Scorer([Reward(**rust)])
+# The reward declares itself pure, so an instance may answer many calls.
+loaded_reused = Scorer([Reward(**rust, reuse=1000)])
 loaded_function = Scorer([Reward(**wrapped)])
 
 
@@ -115,6 +117,7 @@ def measure(name, manager):
         name: (Workers(), loop),
         "Scorer.score": (Own(), scorer),
         "Scorer.score_batches": (Own(), lambda: batches(loaded)),
+        "Scorer.score_batches, reuse": (Own(), lambda: batches(loaded_reused)),
         "Scorer.score_batches, the function as a component": (Own(), lambda: batches(loaded_function)),
         "gavel score": (Children(), command),
     }
