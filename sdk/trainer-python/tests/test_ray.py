@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cluster
 from components import guest, plugin, sums
 from gavel_rl import Reward, Scorer
 from judge import Judge, asks
@@ -91,20 +92,13 @@ class OnRay(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        started: Any = ray.init(
-            # More than the pools of three, beside which Ray divides a dataset.
-            num_cpus=6,
-            object_store_memory=150 << 20,
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-        )
-        cls.address = started.address_info["address"]
+        # More processors than the pools of three, beside which Ray divides a dataset.
+        started = cluster.start(cpus=6, store=150 << 20)
+        cls.addClassCleanup(started.shutdown)
+        cls.address = started.address
+        ray.init(address=cls.address, logging_level=logging.ERROR, log_to_driver=False)
+        cls.addClassCleanup(ray.shutdown)
         ray.data.DataContext.get_current().enable_progress_bars = False
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        ray.shutdown()
 
     def setUp(self) -> None:
         self.judge = Judge()
@@ -173,12 +167,16 @@ class OnRay(unittest.TestCase):
                 score_parquet(data, out, rewards, seed=6)
 
     def test_the_command_goes_on_after_its_death(self) -> None:
-        rows = [{**row, "response": f"{row['response']} ({number})"} for number, row in enumerate(sums(24_000))]
+        rows = [{"response": str(number)} for number in range(1000)]
+        # The job cannot end before it is killed.
+        rows[-1]["response"] = "hang"
+        chat = "judge={" + ", ".join(f'{name} = "{value}"' for name, value in self.judge.chat.items()) + "}"
+        asking = ["--plugin", str(guest("asks")), "--grant", 'asks={chat = ["judge"]}', "--chat", chat]
         with tempfile.TemporaryDirectory() as folder:
             data, out = write(folder, rows, 2), os.path.join(folder, "scores")
-            command = [GAVEL, "score", "--ray", self.address, "--data", data, "--out", out, "--json"]
-            command += ["--plugin", str(plugin("exact-answer"))]
-            driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            command = [GAVEL, "score", "--data", data, *asking, "--timeout", f"{2 * PATIENCE}s"]
+            on_ray = [*command, "--ray", self.address, "--out", out, "--json"]
+            driver = subprocess.Popen(on_ray, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
                 wait_until(
                     lambda: any(".pending." not in path.name for path in Path(out).glob("checkpoint/*.parquet")),
@@ -187,14 +185,15 @@ class OnRay(unittest.TestCase):
             finally:
                 driver.send_signal(signal.SIGKILL)
                 driver.communicate()
-            again = time.time()
-            done = subprocess.run(command, capture_output=True, text=True)
+            written = {path.stat().st_mtime_ns for path in Path(out).glob("shards/*.jsonl")}
+            self.judge.released.set()
+            done = subprocess.run(on_ray, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(json.loads(done.stdout)["rows"], 24_000)
-            self.assertTrue(any(path.stat().st_mtime < again for path in Path(out).glob("part-*")), "it began anew")
+            self.assertEqual(json.loads(done.stdout)["rows"], 1000)
+            kept = written & {path.stat().st_mtime_ns for path in Path(out).glob("part-*")}
+            self.assertTrue(kept, "it began anew")
             alone = os.path.join(folder, "alone.jsonl")
-            one = [GAVEL, "score", "--data", data, "--out", alone, "--plugin", str(plugin("exact-answer"))]
-            subprocess.run(one, check=True, capture_output=True)
+            subprocess.run([*command, "--out", alone], check=True, capture_output=True)
             self.assertEqual(scored(out), [facts(line) for line in Path(alone).read_text().splitlines()])
 
     def test_a_rate_holds_over_all_workers(self) -> None:

@@ -17,7 +17,7 @@ use std::process::{Command, ExitCode};
 pub fn run(args: ScoreArgs, address: &str) -> Result<ExitCode> {
     let Some(python) = gavel_project::own_python() else {
         bail!(
-            "--ray needs the gavel of the Python package gavel-rl, and this is another one\nhint: install the wheel and Ray into one environment (pip install gavel_rl-….whl 'ray[data]'), and run its bin/gavel"
+            "--ray needs the gavel of the Python package gavel-rl, and this is another one\nhint: install the wheel and Ray into one environment (pip install gavel_rl-….whl 'ray[data]' typing_extensions), and run its bin/gavel"
         );
     };
     let job = job(args, address)?.to_string();
