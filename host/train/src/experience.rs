@@ -3,6 +3,7 @@
 use crate::batch::Sequence;
 use crate::drawing::Drawing;
 use crate::error::{Result, TrainError};
+use crate::taught::Taught;
 use gavel_data::SamplingMasks;
 use std::sync::Arc;
 
@@ -44,6 +45,11 @@ pub struct Experience {
     pub proximal: Vec<f32>,
     /// For each response token: the version of the policy that drew it.
     pub versions: Vec<u64>,
+    /// Which of the run's references its tokens are compared with; 0 if there is one.
+    pub reference: usize,
+    /// What a teacher says of its tokens, as [`Trainer::taught`](crate::Trainer::taught) gives it; `None` without
+    /// distillation.
+    pub taught: Option<Taught>,
     /// For each response token: how much better it was than expected.
     pub advantages: Vec<f32>,
     /// For each response token: the return that the critic expected before it; empty without a critic.

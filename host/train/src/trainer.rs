@@ -11,6 +11,8 @@ use crate::off_policy::{Correction, Ratios};
 use crate::optimizer::{Optimizer, OptimizerConfig, Parameters};
 use crate::ranks::gather_results;
 use crate::statistics::{ChunkSums, Statistics, Sums};
+use crate::taught::Taught;
+use crate::teacher::{Asked, distance, taught};
 use gavel_policy::{Model, Phase, TrainingPass};
 use gavel_torch::context::Deterministic;
 use gavel_torch::head::{Beside, LogitChanges};
@@ -156,6 +158,16 @@ impl Trainer {
         log_probs(model, rows, temperature, self.max_tokens)
     }
 
+    /// What `teacher` says of the tokens of the rows, which are batched as in the update.
+    ///
+    /// # Errors
+    /// The temperature is not positive, a row is malformed, or the model fails.
+    pub fn taught(&self, teacher: &Model, rows: &[Experience], asked: Asked) -> Result<Vec<Taught>> {
+        check("temperature", asked.temperature, "a number above 0", |value| value > 0.0)?;
+        let tokens = self.max_tokens;
+        taught(teacher, rows, asked, tokens).map_err(|error| error.during(Phase::MicroBatch { tokens }))
+    }
+
     /// One optimiser step.
     ///
     /// # Errors
@@ -234,7 +246,10 @@ impl Trainer {
                     let changes = changes(model)?;
                     let policy =
                         chunk.changed_logprobs(model, states.policy, temperature, Beside::Entropies, &changes)?;
-                    objective(&policy, &targets, config)
+                    let distance = config.distillation.map(|distillation| {
+                        distance(&distillation, mini_batch, chunk, (model, states.policy), temperature)
+                    });
+                    objective(&policy, distance.transpose()?.as_ref(), &targets, config)
                 })
             })?;
         let grad_norm = self.finish(statistics.loss(), learning_rate)?;

@@ -6,6 +6,7 @@ use super::sequence::Sequence;
 use crate::error::Result;
 use gavel_policy::{Model, ModelConfig, Packed, PackedRow, take_rows};
 use gavel_torch::head::{Beside, LogitChanges, TokenLogprobs};
+use gavel_torch::scalar::ScalarOperations;
 use std::collections::HashMap;
 use std::ops::Range;
 use tch::{Device, Kind, Tensor};
@@ -137,6 +138,16 @@ impl Chunk<'_> {
     ) -> Result<TokenLogprobs> {
         let hidden = take_rows(hidden, &self.positions)?;
         Ok(model.changed_logprobs_of(&hidden, &self.targets, temperature, beside, changes)?)
+    }
+
+    /// The log-probabilities before [`targets`](Self::targets) of the first `vocabulary` tokens, `[tokens, vocabulary]`
+    /// and in at least 32 bits, among these.
+    pub fn all_logprobs(&self, model: &Model, hidden: &Tensor, temperature: f64, vocabulary: i64) -> Result<Tensor> {
+        let logits = model.logits(&take_rows(hidden, &self.positions)?)?.f_narrow(-1, 0, vocabulary)?;
+        let kind = if logits.f_kind()? == Kind::Double { Kind::Double } else { Kind::Float };
+        let logits = logits.f_to_kind(kind)?;
+        let logits = if temperature == 1.0 { logits } else { logits.try_div(temperature)? };
+        Ok(logits.f_log_softmax(-1, None::<Kind>)?)
     }
 
     /// The scores, `[tokens]` and in at least 32 bits, that a classifier with one label gives to the rows that end

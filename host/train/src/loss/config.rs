@@ -1,6 +1,7 @@
 //! The settings of the loss.
 
 use super::aggregation::Aggregation;
+use super::distillation::DistillationConfig;
 use super::old_logprobs::OldLogProbs;
 use super::registry::PolicyLoss;
 use super::table::LossTable;
@@ -26,6 +27,8 @@ pub struct LossConfig {
     pub entropy_coefficient: f64,
     /// The penalty on the distance from a reference; none by default.
     pub kl: Option<KlConfig>,
+    /// The distance from a teacher's whole distributions; none by default.
+    pub distillation: Option<DistillationConfig>,
     /// How data of other policies is corrected, from a table of its own; no correction by default.
     pub off_policy: Option<OffPolicyConfig>,
 }
@@ -36,17 +39,19 @@ impl TryFrom<LossTable> for LossConfig {
     fn try_from(mut table: LossTable) -> Result<Self, ConfigError> {
         let policy = table.take_loss();
         table.refuse_numbers()?;
-        let LossTable { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, .. } = table;
+        let LossTable { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, distillation, .. } = table;
         let aggregation = aggregation.unwrap_or(policy.aggregation());
-        Ok(Self { policy, old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, off_policy: None })
+        let off_policy = None;
+        Ok(Self { policy, old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, distillation, off_policy })
     }
 }
 
 impl From<LossConfig> for LossTable {
     fn from(config: LossConfig) -> Self {
-        let LossConfig { policy, aggregation, norm_tokens, entropy_coefficient, kl, .. } = config;
+        let LossConfig { policy, aggregation, norm_tokens, entropy_coefficient, kl, distillation, .. } = config;
         let (old_logprobs, aggregation) = (Some(config.old_logprobs()), Some(aggregation));
-        Self { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, ..LossTable::of(policy) }
+        let table = LossTable::of(policy);
+        Self { old_logprobs, aggregation, norm_tokens, entropy_coefficient, kl, distillation, ..table }
     }
 }
 
@@ -76,6 +81,9 @@ impl LossConfig {
         if let Some(kl) = &self.kl {
             kl.validate().map_err(|error| error.within("kl"))?;
         }
+        if let Some(distillation) = &self.distillation {
+            distillation.validate().map_err(|error| error.within("distillation"))?;
+        }
         match &self.off_policy {
             Some(off_policy) => off_policy.validate(self.old_logprobs()).map_err(|error| error.within("off_policy")),
             None => Ok(()),
@@ -96,6 +104,8 @@ mod tests {
         assert_eq!(error("clip_low = 1.0"), "clip_low must be at least 0 and below 1, not 1");
         assert_eq!(error("clip_high = inf"), "clip_high must be a number of at least 0, not inf");
         assert_eq!(error("kl.coefficient = -0.1"), "kl.coefficient must be a number of at least 0, not -0.1");
+        assert_eq!(error("distillation.beta = 1.5"), "distillation.beta must be from 0 to 1, not 1.5");
+        assert_eq!(error("distillation.top_k = 0"), "distillation.top_k must be at least 1, not 0");
         assert_eq!(
             error("aggregation = 'seq-mean-token-sum-norm'"),
             "norm_tokens must be set for `seq-mean-token-sum-norm`, not absent"

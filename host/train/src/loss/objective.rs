@@ -30,8 +30,14 @@ pub(crate) struct Targets {
 
 /// The loss to differentiate, a scalar, and the sums that this chunk adds to
 /// the statistics of the update. `policy` has the log-probabilities under the
-/// policy, and beside them the entropies.
-pub(crate) fn objective(policy: &TokenLogprobs, targets: &Targets, config: &LossConfig) -> Result<(Tensor, ChunkSums)> {
+/// policy, and beside them the entropies; `distance` is the distance from a
+/// teacher, if the loss has one.
+pub(crate) fn objective(
+    policy: &TokenLogprobs,
+    distance: Option<&Tensor>,
+    targets: &Targets,
+    config: &LossConfig,
+) -> Result<(Tensor, ChunkSums)> {
     let TokenLogprobs { logprobs, beside: entropies } = policy;
     let now = logprobs.f_detach()?;
     let old = targets.old.as_ref().unwrap_or(&now);
@@ -57,12 +63,18 @@ pub(crate) fn objective(policy: &TokenLogprobs, targets: &Targets, config: &Loss
         let bonus = entropies.f_dot(&targets.weights)?.try_mul(config.entropy_coefficient)?;
         loss = loss.f_sub(&bonus)?;
     }
+    if let (Some(distillation), Some(distance)) = (&config.distillation, distance) {
+        loss = loss.f_add(&distance.f_dot(&targets.weights)?.try_mul(distillation.coefficient)?)?;
+    }
 
     let mut sums = ChunkSums::new(&loss)?;
     sums.add("policy_loss", Reduction::Sum, &policy_loss)?;
     sums.add("kl", Reduction::TokenMean, &kl)?;
     sums.add("rollout_kl", Reduction::TokenMean, &rollout_kl)?;
     sums.add("entropy", Reduction::TokenMean, entropies)?;
+    if let Some(distance) = distance {
+        sums.add("distillation", Reduction::TokenMean, distance)?;
+    }
     for (name, values) in &statistics {
         sums.add(name, Reduction::TokenMean, values)?;
     }

@@ -1,6 +1,7 @@
 //! `[train.loss]` as it is written.
 
 use super::aggregation::Aggregation;
+use super::distillation::DistillationConfig;
 use super::old_logprobs::OldLogProbs;
 use super::registry::{PolicyLoss, PolicyLossName};
 use crate::config::ConfigError;
@@ -22,6 +23,8 @@ macro_rules! loss_table {
             #[serde(skip_serializing_if = "is_zero")]
             pub entropy_coefficient: f64,
             pub kl: Option<KlConfig>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub distillation: Option<DistillationConfig>,
         }
 
         impl LossTable {

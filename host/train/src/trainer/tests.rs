@@ -7,6 +7,7 @@ use crate::{
 };
 use gavel_policy::{LoraConfig, Module};
 
+mod distillation;
 mod micro_batches;
 mod off_policy;
 mod ranks;
