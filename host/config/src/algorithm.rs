@@ -2,7 +2,8 @@
 
 use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// `[train.reference]`: the model from which penalties measure the distance, if it is not the run's first policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct ReferenceTable {
     /// The share of the new policy in it, above 0; 1 by default, which replaces it.
     #[serde(default = "whole", skip_serializing_if = "is_whole")]
     pub mixup: f64,
+    /// Folders or names of models on the hub by data source, such as teachers; none by default.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_source: BTreeMap<String, PathBuf>,
 }
 
 fn whole() -> f64 {
@@ -37,8 +41,11 @@ impl ReferenceTable {
         if !(self.mixup > 0.0 && self.mixup <= 1.0) {
             return Err(ConfigError::value("train.reference.mixup", "above 0 and at most 1", self.mixup));
         }
+        if self.chat.is_some() && !self.by_source.is_empty() {
+            return wrong("chat and by_source name models for the same rows\nhint: leave one of them out");
+        }
         match (&self.path, &self.chat, self.every) {
-            (None, None, None) => {
+            (None, None, None) if self.by_source.is_empty() => {
                 wrong("it is empty\nhint: set path or chat to another model, or every so that it follows the policy")
             }
             (Some(_), Some(_), _) => wrong("path and chat name two models\nhint: leave one of them out"),
@@ -52,7 +59,24 @@ impl ReferenceTable {
 
     /// Whether it is another model, rather than an earlier policy of the run.
     pub(super) fn is_other(&self) -> bool {
-        self.path.is_some() || self.chat.is_some()
+        self.path.is_some() || self.chat.is_some() || !self.by_source.is_empty()
+    }
+
+    /// Whether rows of a data source that is not in `by_source` have a reference.
+    pub fn is_for_all(&self) -> bool {
+        self.path.is_some() || self.chat.is_some() || self.every.is_some()
+    }
+
+    /// The models of data sources, each once.
+    pub fn of_sources(&self) -> BTreeSet<&Path> {
+        self.by_source.values().map(PathBuf::as_path).collect()
+    }
+
+    /// Which reference the rows of a data source are compared with: 0 is the one for all, and those
+    /// [of sources](Self::of_sources) follow.
+    pub fn number_of(&self, source: Option<&str>) -> usize {
+        let own = source.and_then(|source| self.by_source.get(source));
+        own.and_then(|own| self.of_sources().iter().position(|path| path == own)).map_or(0, |place| place + 1)
     }
 
     /// Replaces the name of a model on the hub by its local folder.
@@ -60,6 +84,10 @@ impl ReferenceTable {
         if let Some(path) = &mut self.path {
             let found = gavel_hub::model(path);
             *path = found.map_err(|error| ConfigError::of("train.reference.path", error))?.into_owned();
+        }
+        for path in self.by_source.values_mut() {
+            let found = gavel_hub::model(path);
+            *path = found.map_err(|error| ConfigError::of("train.reference.by_source", error))?.into_owned();
         }
         Ok(())
     }

@@ -180,11 +180,14 @@ impl RlTable {
 
     /// Whether a penalty measures the distance from a reference.
     fn measures_distance(&self) -> bool {
-        self.loss.kl.is_some() || self.kl_reward.is_some()
+        self.loss.kl.is_some() || self.kl_reward.is_some() || self.loss.distillation.is_some()
     }
 
     /// The penalties, if none of them counts: their weight is 0, and stays 0.
     pub fn idle_penalty(&self) -> Option<&'static str> {
+        if self.loss.distillation.is_some() {
+            return None;
+        }
         let is_idle = |kl: &KlConfig| kl.coefficient == 0.0;
         let idle = |kl: Option<&KlConfig>| kl.is_none_or(is_idle);
         match (&self.loss.kl, &self.kl_reward) {
@@ -201,12 +204,22 @@ impl RlTable {
         self.measures_distance() && self.reference.as_ref().is_none_or(|reference| reference.chat.is_none())
     }
 
+    /// Whether a token without an advantage is learned from, because of a teacher.
+    pub fn distils(&self) -> bool {
+        self.loss.distillation.is_some_and(|distillation| distillation.coefficient > 0.0)
+    }
+
+    /// Which of the references the rows of a data source are compared with ([`ReferenceTable::number_of`]).
+    pub fn reference_of(&self, source: Option<&str>) -> usize {
+        self.reference.as_ref().map_or(0, |reference| reference.number_of(source))
+    }
+
     /// Refuses keys that do not fit distillation.
     fn validate_distillation(&self) -> Result<(), ConfigError> {
         if !self.reference.as_ref().is_some_and(ReferenceTable::is_other) {
             return Err(ConfigError::invalid(
                 "train.algorithm",
-                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder, or train.reference.chat to a server",
+                "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder, train.reference.by_source to several, or train.reference.chat to a server",
             ));
         }
         match self.filter_groups {
@@ -251,6 +264,11 @@ impl RlTable {
         if self.algorithm() == Estimator::Distillation {
             return Some(
                 "train.algorithm = \"distillation\" compares the whole distributions of the policy and the teacher\nhint: leave it out",
+            );
+        }
+        if self.loss.distillation.is_some() {
+            return Some(
+                "train.loss.distillation compares the whole distributions of the policy and the teacher\nhint: leave it out",
             );
         }
         let is_served = self.reference.as_ref().is_some_and(|reference| reference.chat.is_some());
@@ -315,7 +333,7 @@ impl TrainTable for RlTable {
             let critic = self.critic.get_or_insert_default();
             critic.optimizer = critic.optimizer.beside(&self.optimizer).into();
         }
-        if self.algorithm() == Estimator::Distillation {
+        if self.algorithm() == Estimator::Distillation && self.loss.distillation.is_none() {
             let whole = KlConfig { estimator: KlEstimator::K1, coefficient: 1.0, ..KlConfig::default() };
             self.kl_reward.get_or_insert(whole);
         }
@@ -379,10 +397,22 @@ impl TrainTable for RlTable {
                     "train.loss.kl needs the reference in each update, and a server is asked before them\nhint: use train.kl_reward",
                 ));
             }
+            if reference.chat.is_some() && self.loss.distillation.is_some() {
+                return Err(ConfigError::of(
+                    "train.reference.chat",
+                    "train.loss.distillation needs the teacher's most probable tokens, and a server is asked for the tokens that were drawn alone\nhint: set train.reference.path, or leave train.loss.distillation out",
+                ));
+            }
+            if !reference.by_source.is_empty() && self.loss.kl.is_some() {
+                return Err(ConfigError::of(
+                    "train.reference.by_source",
+                    "train.loss.kl has one reference in each update\nhint: use train.kl_reward or train.loss.distillation",
+                ));
+            }
             if !self.measures_distance() {
                 return Err(ConfigError::of(
                     "train.reference",
-                    "nothing measures the distance from it\nhint: set train.loss.kl or train.kl_reward, or leave it out",
+                    "nothing measures the distance from it\nhint: set train.loss.kl, train.loss.distillation or train.kl_reward, or leave it out",
                 ));
             }
         }

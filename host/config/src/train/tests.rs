@@ -70,11 +70,30 @@ fn a_teacher_is_another_model_and_filters_nothing() {
         ("loss.kl = {}\nreference.chat = 'a'", "train.reference.chat: train.loss.kl needs the reference"),
         ("kl_reward = {}\nreference = { path = 'a', mixup = 0.5 }", "train.reference: mixup is for a reference"),
         ("kl_reward = {}\nreference.every = 0", "train.reference.every must be at least 1, not 0"),
+        (
+            "kl_reward = {}\nreference = { chat = 'a', by_source = { b = 'c' } }",
+            "train.reference: chat and by_source name",
+        ),
+        (
+            "loss.kl = {}\nreference.by_source = { a = 'b' }",
+            "train.reference.by_source: train.loss.kl has one reference",
+        ),
+        ("loss.distillation = {}\nreference.chat = 'a'", "train.reference.chat: train.loss.distillation needs the"),
+        (
+            "loss.distillation = {}\noff_policy.sampling_mask = true",
+            "train.off_policy.sampling_mask: train.loss.distillation compares the whole",
+        ),
+        ("loss.distillation.beta = -0.1", "train.loss.distillation.beta must be from 0 to 1, not -0.1"),
+        ("loss.distillation.top_k = 0", "train.loss.distillation.top_k must be at least 1, not 0"),
+        ("loss.distillation.coefficient = -1.0", "train.loss.distillation.coefficient must be a number of at least 0"),
         ("advantage.threshold = 1.0", "train.advantage.threshold must be absent: it is for raft"),
     ] {
         let found = error(text);
         assert!(found.starts_with(says), "{text}: {found}");
     }
+    // The distance from whole distributions is in the loss, and not in the reward too.
+    let whole = completed("algorithm = 'distillation'\nreference.path = 'teacher'\nloss.distillation = {}", 0);
+    assert_eq!((whole.kl_reward, whole.distils(), whole.needs_reference()), (None, true, true));
     // A threshold compares no samples.
     assert_eq!(
         (
@@ -238,4 +257,17 @@ fn masks_are_refused_where_a_teacher_is_compared_over_all_tokens() {
         let error = table.validate().unwrap_err().to_string();
         assert!(error.starts_with(&format!("train.off_policy.sampling_mask: {says}")), "{error}");
     }
+}
+
+#[test]
+fn a_row_is_compared_with_the_reference_of_its_data_source() {
+    let text = "algorithm = 'distillation'\nreference.by_source = { maths = 'b', code = 'a', proofs = 'b' }";
+    let table = completed(text, 0);
+    let numbers = ["code", "maths", "proofs", "prose"].map(|source| table.reference_of(Some(source)));
+    assert_eq!((numbers, table.reference_of(None)), ([1, 2, 2, 0], 0));
+    let reference = table.reference.as_ref().unwrap();
+    assert_eq!(reference.of_sources().into_iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(!reference.is_for_all());
+    assert!(completed(&format!("{text}\nreference.path = 'c'"), 0).reference.unwrap().is_for_all());
+    assert_eq!(completed("kl_reward = {}\nreference.path = 'c'", 0).reference_of(Some("code")), 0);
 }
