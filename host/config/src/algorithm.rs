@@ -67,6 +67,11 @@ impl ReferenceTable {
         self.path.is_some() || self.chat.is_some() || self.every.is_some()
     }
 
+    /// Whether one of the references is the run's first policy, or follows the policy.
+    pub fn is_of_policy(&self) -> bool {
+        !self.is_other() || self.every.is_some()
+    }
+
     /// The models of data sources, each once.
     pub fn of_sources(&self) -> BTreeSet<&Path> {
         self.by_source.values().map(PathBuf::as_path).collect()

@@ -6,13 +6,15 @@ mod prediction;
 
 pub use prediction::{Part, Prediction};
 
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::rows::{Prompts, SftRows};
 use crate::run::{Setup, select};
-use gavel_config::{Config, LearningConfig, RlTable, SftTable, TrainTable};
-use gavel_policy::ModelConfig;
-use gavel_train::Parameters;
+use bytesize::ByteSize;
+use gavel_config::{Config, LearningConfig, ReferenceTable, RlTable, SftTable, TrainTable};
+use gavel_policy::device::{DeviceMemory, memory};
+use gavel_policy::{Device, ModelConfig};
 use gavel_train::memory::{ChangedLogits, SharedBy};
+use gavel_train::{Parameters, Taught};
 use plan::{CriticPlan, MiniBatch, Plan};
 use std::collections::BTreeSet;
 
@@ -39,10 +41,19 @@ pub(crate) fn predict_train(
     let prompts = config.ranks.groups_at_once.unwrap_or(prompts).max(prompts) as u64;
     let drawn = prompts * (group + u64::from(table.algorithm().needs_greedy()));
     let mut plan = Plan::new(config, setup, batch, drawn, batch.prompt, ranks)?;
-    plan.has_reference = table.needs_reference();
+    plan.has_reference = table.needs_reference() && table.reference.as_ref().is_none_or(ReferenceTable::is_of_policy);
     plan.idle_penalty = table.idle_penalty();
-    let other = table.reference.as_ref().and_then(|reference| reference.path.as_deref());
-    plan.other_reference = other.map(ModelConfig::load).transpose()?;
+    let others = table.reference.iter().flat_map(|table| table.path.as_deref().into_iter().chain(table.of_sources()));
+    plan.other_references = others.map(ModelConfig::load).collect::<std::result::Result<_, _>>()?;
+    if let Some(distillation) = &table.loss.distillation {
+        let top_k = (distillation.top_k as u64).min(setup.sizes.vocab_size as u64);
+        let rows = (table.prompts_per_step as u64 * group).div_ceil(ranks.ranks as u64);
+        let bytes = (rows * batch.response).saturating_mul(Taught::bytes_of_token(top_k));
+        if setup.planned.is_none() {
+            check_taught(top_k, bytes, memory(Device::Cpu).ok())?;
+        }
+        plan.taught = Some(bytes);
+    }
     if let Some(critic) = &table.critic
         && select(setup.planned.as_ref(), critic.device.as_ref().unwrap_or(&config.model.device))? == plan.device()
     {
@@ -70,6 +81,18 @@ pub(crate) fn predict_train(
         plan.changed_logits = ChangedLogits { kept, penalised };
     }
     plan.predict_with_advice()
+}
+
+/// Refuses a run for which the host does not have the memory that is kept of references between its updates.
+fn check_taught(top_k: u64, bytes: u64, host: Option<DeviceMemory>) -> Result<()> {
+    match host {
+        Some(host) if bytes > host.total => Err(PipelineError::Stopped(format!(
+            "train.loss.distillation.top_k: the {top_k} most probable tokens in each place of a step take up to {} of memory, and the host has {}\nhint: set a smaller top_k, such as 64, or a smaller prompts_per_step",
+            ByteSize(bytes),
+            ByteSize(host.total)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What each of `ranks` ranks of `gavel sft` needs with these rows.
@@ -121,4 +144,24 @@ pub(crate) fn predict_pairs<T>(
     plan.gradient_checkpointing = learning.gradient_checkpointing;
     plan.max_tokens_per_micro_batch = learning.max_tokens_per_micro_batch as u64;
     plan.predict_with_advice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_references_say_of_a_step_must_fit_into_the_host() {
+        let host = Some(DeviceMemory { total: 64 << 30, free: 1 });
+        // 64 responses of 1024 tokens.
+        let check = |top_k| check_taught(top_k, 65_536 * Taught::bytes_of_token(top_k), host);
+        assert!(check(64).is_ok());
+        let error = check(151_936).unwrap_err().to_string();
+        let says = "train.loss.distillation.top_k: the 151936 most probable tokens in each place of a step take up to ";
+        assert!(
+            error.starts_with(says) && error.contains("and the host has 64.0 GiB\nhint: set a smaller top_k"),
+            "{error}"
+        );
+        assert!(check_taught(1, u64::MAX, None).is_ok());
+    }
 }

@@ -19,6 +19,9 @@ use gavel_train::{LongestRows, OptimizerKind};
 /// What sampling changed of the logits, which training changes again.
 const CHANGES: &str = "biases, penalties and masks of logits";
 
+/// The distributions that are compared with a reference's.
+const DISTRIBUTIONS: &str = "whole distributions";
+
 /// The settings and sizes that decide how much memory a run takes.
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'a> {
@@ -32,11 +35,14 @@ pub(super) struct Plan<'a> {
     adapters: Option<u64>,
     /// Whether there is a checkpoint, and no adapters beside it.
     may_adapt: bool,
+    /// Whether a reference is the policy that the run starts from, or follows the policy.
     pub(super) has_reference: bool,
     /// The penalties for which there is a reference, if their weight is 0.
     pub(super) idle_penalty: Option<&'static str>,
-    /// The sizes of the reference, if it is not the policy that the run starts from.
-    pub(super) other_reference: Option<ModelConfig>,
+    /// The sizes of the references that are other models.
+    pub(super) other_references: Vec<ModelConfig>,
+    /// What references say of the tokens of a step, in the memory of the host, if whole distributions are compared.
+    pub(super) taught: Option<u64>,
     /// The critic, if it is on the same device.
     pub(super) critic: Option<CriticPlan>,
     /// Whether the policy before each step is kept while its mini-batches are learned from.
@@ -177,7 +183,8 @@ impl<'a> Plan<'a> {
             may_adapt: config.model.path.is_some() && adapters.is_none(),
             has_reference: false,
             idle_penalty: None,
-            other_reference: None,
+            other_references: Vec::new(),
+            taught: None,
             critic: None,
             keeps_before_step: false,
             gradient_checkpointing: false,
@@ -251,16 +258,11 @@ impl<'a> Plan<'a> {
         if !trained.is_by_layer() {
             kept.push(part("weights", model.weights()));
         }
-        match &self.other_reference {
-            Some(sizes) => {
-                let other = Footprint::new(sizes, self.dtype.kind(), self.device);
-                kept.push(part("reference", other.weights()));
-            }
-            // With adapters, the reference shares the policy's weights.
-            None if self.has_reference && self.adapters.is_none() => {
-                kept.push(part("reference", model.weights()));
-            }
-            None => {}
+        let weights = |sizes| Footprint::new(sizes, self.dtype.kind(), self.device).weights();
+        kept.extend(self.other_references.iter().map(|sizes| part("reference", weights(sizes))));
+        // With adapters, this reference shares the policy's weights.
+        if self.has_reference && self.adapters.is_none() {
+            kept.push(part("reference", model.weights()));
         }
         if self.keeps_before_step {
             kept.push(part("policy before the step", trained.copy_of_trained()));
@@ -312,9 +314,11 @@ impl<'a> Plan<'a> {
         let passes = vec![
             part(activations, trained.model.activations(shape, checkpointing)),
             part(CHANGES, self.changed_logits.bytes(trained.tokens_at_a_time(learned))),
+            part(DISTRIBUTIONS, self.taught.map_or(0, |_| trained.distributions(learned))),
             part(backward, trained.backward(shape, learned)),
         ];
-        let gradients = vec![part("gradients", trained.gradients())];
+        let said = self.taught.filter(|_| !self.device.is_cuda()).unwrap_or_default();
+        let gradients = vec![part("gradients", trained.gradients()), part("what references say of tokens", said)];
         [in_update(trained, ""), self.critic_at_rest(), gradients, or_step(passes, trained, "")].concat()
     }
 
@@ -430,9 +434,10 @@ impl<'a> Plan<'a> {
         if self.keeps_before_step {
             changes.push(("schedule.stream = false".to_owned(), Self { keeps_before_step: false, ..self.clone() }));
         }
-        if let (true, Some(penalty)) = (self.has_reference, self.idle_penalty) {
+        let has_reference = self.has_reference || !self.other_references.is_empty();
+        if let (true, Some(penalty)) = (has_reference, self.idle_penalty) {
             let setting = format!("a run without {penalty}, whose coefficient is 0,");
-            let plan = Self { has_reference: false, other_reference: None, ..self.clone() };
+            let plan = Self { has_reference: false, other_references: Vec::new(), ..self.clone() };
             changes.push((setting, plan));
         }
         changes
@@ -517,7 +522,8 @@ mod tests {
             may_adapt: true,
             has_reference: false,
             idle_penalty: None,
-            other_reference: None,
+            other_references: Vec::new(),
+            taught: None,
             critic: None,
             keeps_before_step: false,
             gradient_checkpointing: true,
@@ -610,8 +616,9 @@ mod tests {
         let without = "a run without train.loss.kl, whose coefficient is 0,".to_owned();
         assert_eq!(advice(penalised.clone()), Some((without, 14_525)));
         // The larger one.
-        let smaller = Some(qwen(896, 4864, 24, [14, 2]));
-        let both = Plan { keeps_before_step: true, other_reference: smaller, ..penalised.clone() };
+        let smaller = vec![qwen(896, 4864, 24, [14, 2])];
+        let both =
+            Plan { keeps_before_step: true, has_reference: false, other_references: smaller, ..penalised.clone() };
         assert_eq!(advice(both).map(|(setting, _)| setting), Some("schedule.stream = false".into()));
         // A penalty that counts is not avoidable, and adapters share the weights of the reference.
         assert!(

@@ -130,8 +130,10 @@ impl AdvantageRule<'_> {
         let mut experiences = vec![Vec::new(); groups.len()];
         for sample in estimated_samples(kept, scored, estimated) {
             let (group, index) = sample.place;
+            let reference = self.table.reference_of(groups[group].task.data_source.as_deref());
             let member = &mut groups[group].members[index];
-            experiences[group].extend(self.learned(member, &sample));
+            let learned = self.learned(member, &sample).into_iter();
+            experiences[group].extend(learned.map(|row| Experience { reference, ..row }));
             let trajectories = self.credit.trajectories(&member.sample, sample.compared);
             let numbers: Vec<usize> = trajectories.into_iter().map(|(number, _)| number).collect();
             member.advantages.resize(member.sample.trajectories.len(), None);

@@ -410,7 +410,8 @@ impl RlRun<'_> {
             experiences.iter_mut().zip(&mut staleness).for_each(|(rows, of_rows)| of_rows.mask(rows, version, most));
             step.lost_advantage |= had_advantage && !has_advantage(&experiences);
         }
-        step.has_advantage |= has_advantage(&experiences);
+        step.has_advantage |=
+            has_advantage(&experiences) || (table.distils() && has_learned(experiences.iter().flatten()));
         step.staleness.extend(staleness);
         let of_groups = |groups: &mut [Vec<Experience>]| groups.iter_mut().flat_map(std::mem::take).collect::<Vec<_>>();
         let mini_batches = experiences.chunks_mut(table.mini_batch()).map(of_groups);
@@ -431,6 +432,12 @@ impl RlRun<'_> {
             let start = Instant::now();
             let proximal = self.run.updater.set_proximal(step.number, mini_batches, temperature, ends_step);
             mini_batches = self.groups.meanwhile(proximal).await?;
+            step.seconds.old_log_prob += start.elapsed().as_secs_f64();
+        }
+        if let Some(distillation) = loss.distillation {
+            let start = Instant::now();
+            let taught = self.run.updater.set_taught(step.number, mini_batches, distillation.top_k, temperature);
+            mini_batches = self.groups.meanwhile(taught).await?;
             step.seconds.old_log_prob += start.elapsed().as_secs_f64();
         }
         let mini_batches: Vec<Arc<Vec<Experience>>> = mini_batches.into_iter().map(Arc::new).collect();
@@ -490,6 +497,6 @@ impl RlRun<'_> {
 }
 
 /// Whether there is a token to learn from.
-fn has_learned(mini_batch: &[Experience]) -> bool {
-    mini_batch.iter().any(|row| row.loss_mask.contains(&true))
+fn has_learned<'a>(rows: impl IntoIterator<Item = &'a Experience>) -> bool {
+    rows.into_iter().any(|row| row.loss_mask.contains(&true))
 }

@@ -231,6 +231,8 @@ impl RlRun<'_> {
 }
 
 #[cfg(test)]
+mod distillation_tests;
+#[cfg(test)]
 mod plugin_tests;
 #[cfg(test)]
 mod sampler_tests;

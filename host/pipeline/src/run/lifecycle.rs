@@ -8,7 +8,7 @@ use crate::rows::{Numbering, Prompt};
 use crate::run::critic::Critic;
 use crate::run::policy::Policy;
 use crate::run::recorder::Recorder;
-use crate::run::reference::Reference;
+use crate::run::reference::References;
 use crate::run::resume::{Found, Opening, open_folder};
 use crate::run::setup::Setup;
 use crate::run::summary::Summary;
@@ -78,8 +78,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
         let opened = open_folder(Opening { config, setup: &setup, grouping, found, ranks })?;
         let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
-        let reference = match needs_reference {
-            true => Some(Reference::open(config, &policy, opened.checkpoint())?),
+        let references = match needs_reference {
+            true => Some(References::open(config, &policy, opened.checkpoint())?),
             false => None,
         };
         let critic = config.train.critic();
@@ -116,7 +116,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
         let (records_masks, validating) = (config.train.records_masks(&config.rollout), ValidationWaits::default());
         let rollout = Rollout { engine, scorer, table, records_masks, constraint, episode_kinds, limit, validating };
-        let updater = Updater::new(trained, cache, trainer, reference, critic);
+        let updater = Updater::new(trained, cache, trainer, references, critic);
         Ok(Self {
             config,
             ranks: ranks.clone(),

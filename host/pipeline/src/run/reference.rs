@@ -1,4 +1,4 @@
-//! The reference: the model from which penalties measure the distance.
+//! The references: the models from which penalties and distillation measure the distance.
 
 use crate::error::{PipelineError, Result};
 use crate::run::policy::Policy;
@@ -7,13 +7,80 @@ use gavel_policy::{Head, Model, ModelFolder, Phase, PolicyError, Tensor, threads
 use gavel_runs::Checkpoints;
 use gavel_text::TextModel;
 use gavel_torch::scalar::ScalarOperations;
-use std::collections::HashMap;
+use gavel_train::{Experience, TrainError};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// The model from which penalties measure the distance: the first policy of the run, one that follows the policy, or
-/// another model.
-pub(crate) struct Reference {
-    pub(crate) model: Model,
+/// The references of a run.
+pub(crate) struct References {
+    /// The one for all rows; nothing if each data source has another one.
+    for_all: Option<Reference>,
+    /// Those of data sources, in the order of [`ReferenceTable::of_sources`].
+    of_sources: Vec<Model>,
+}
+
+impl References {
+    /// The references of a run, as the checkpoint in the folder `checkpoint` has them, if the run is resumed.
+    ///
+    /// # Errors
+    /// A reference cannot be read, or does not fit the policy.
+    pub(crate) fn open<T: TrainTable>(config: &Config<T>, policy: &Policy, checkpoint: Option<&Path>) -> Result<Self> {
+        let table = config.train.reference();
+        let of_sources = table.map(ReferenceTable::of_sources).unwrap_or_default();
+        let for_all = match of_sources.is_empty() || table.is_some_and(ReferenceTable::is_for_all) {
+            true => Some(Reference::open(config, policy, checkpoint)?),
+            false => None,
+        };
+        let open = |path: &Path| {
+            let model = other(path, policy, &config.model);
+            model.map_err(|what| PipelineError::Stopped(format!("train.reference.by_source: {what}")))
+        };
+        Ok(Self { for_all, of_sources: of_sources.into_iter().map(open).collect::<Result<_>>()? })
+    }
+
+    /// The one for all rows.
+    pub(crate) fn for_all(&self) -> Option<&Model> {
+        self.for_all.as_ref().map(|reference| &reference.model)
+    }
+
+    /// How many tokens of the vocabulary the policy and all references have logits of.
+    pub(crate) fn vocabulary(&self, policy: &Model) -> i64 {
+        let models = self.of_sources.iter().chain(self.for_all()).chain([policy]);
+        models.map(|model| model.config().vocab_size).min().unwrap_or_default()
+    }
+
+    /// What `ask` finds of each row with the reference that the row is compared with.
+    pub(crate) fn ask<T>(
+        &self,
+        rows: &[Experience],
+        ask: impl Fn(&Model, &[Experience]) -> std::result::Result<Vec<T>, TrainError>,
+    ) -> std::result::Result<Vec<T>, TrainError> {
+        let mut found: Vec<(usize, T)> = Vec::new();
+        for number in rows.iter().map(|row| row.reference).collect::<BTreeSet<_>>() {
+            let of_source = |place| self.of_sources.get(place);
+            let model = number.checked_sub(1).map_or(self.for_all(), of_source).ok_or(TrainError::NoReference)?;
+            let own: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].reference == number).collect();
+            let asked: Vec<Experience> = own.iter().map(|row| rows[*row].clone()).collect();
+            found.extend(own.into_iter().zip(ask(model, &asked)?));
+        }
+        found.sort_by_key(|(row, _)| *row);
+        Ok(found.into_iter().map(|(_, found)| found).collect())
+    }
+
+    /// Lets the one for all follow the policy after step `step`, if it is time.
+    pub(crate) fn follow(&self, policy: &Model, step: u64) -> std::result::Result<(), PolicyError> {
+        self.for_all.as_ref().map_or(Ok(()), |reference| reference.follow(policy, step))
+    }
+
+    /// Writes the weights that change over the run to the file `path`, if any do.
+    pub(crate) fn save(&self, path: &Path) -> std::result::Result<(), PolicyError> {
+        self.for_all.as_ref().map_or(Ok(()), |reference| reference.save(path))
+    }
+}
+
+/// A model for all rows: the first policy of the run, one that follows the policy, or another model.
+struct Reference {
+    model: Model,
     /// How it follows the policy, if it does.
     follows: Option<Follows>,
 }
@@ -26,11 +93,7 @@ struct Follows {
 }
 
 impl Reference {
-    /// The reference of a run, as the checkpoint in the folder `checkpoint` has it, if the run is resumed.
-    ///
-    /// # Errors
-    /// The reference cannot be read, or does not fit the policy.
-    pub(crate) fn open<T: TrainTable>(config: &Config<T>, policy: &Policy, checkpoint: Option<&Path>) -> Result<Self> {
+    fn open<T: TrainTable>(config: &Config<T>, policy: &Policy, checkpoint: Option<&Path>) -> Result<Self> {
         let table = config.train.reference();
         if let Some(path) = table.and_then(|table| table.path.as_deref()) {
             let other = other(path, policy, &config.model);
@@ -53,7 +116,7 @@ impl Reference {
     }
 
     /// Follows the policy after step `step`, if it is time.
-    pub(crate) fn follow(&self, policy: &Model, step: u64) -> std::result::Result<(), PolicyError> {
+    fn follow(&self, policy: &Model, step: u64) -> std::result::Result<(), PolicyError> {
         let Some(Follows { mixup, .. }) = self.follows.filter(|follows| step.is_multiple_of(follows.every)) else {
             return Ok(());
         };
@@ -67,7 +130,7 @@ impl Reference {
     }
 
     /// Writes its weights to the file `path`, if they change over the run.
-    pub(crate) fn save(&self, path: &Path) -> std::result::Result<(), PolicyError> {
+    fn save(&self, path: &Path) -> std::result::Result<(), PolicyError> {
         match self.follows {
             Some(_) => write_tensors(path, self.model.parameters(), None),
             None => Ok(()),
@@ -113,4 +176,39 @@ pub(crate) fn read_parameters(model: &Model, path: &Path) -> std::result::Result
     let weights: Vec<(String, Tensor)> =
         names.filter_map(|name| found.remove(&name).map(|weight| (name, weight))).collect();
     model.set_parameters(&weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gavel_policy::Device;
+    use gavel_train::log_probs;
+
+    #[test]
+    fn each_row_is_asked_of_the_reference_of_its_data_source() {
+        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":1,"num_attention_heads":2,"initializer_range":0.5}"#;
+        let model = |seed| Model::random(serde_json::from_str(json).unwrap(), seed, Device::Cpu).unwrap();
+        let for_all = Some(Reference { model: model(0), follows: None });
+        let references = References { for_all, of_sources: vec![model(1), model(2)] };
+        let row = |(place, reference): (usize, usize)| Experience {
+            prompt: vec![1, place as u32],
+            response: vec![3, 4, 5],
+            loss_mask: vec![true; 3],
+            reference,
+            ..Experience::default()
+        };
+        let rows: Vec<Experience> = [2, 0, 1, 1, 2].into_iter().enumerate().map(row).collect();
+        let asked = references.ask(&rows, |model, rows| log_probs(model, rows, 1.0, 100)).unwrap();
+        for (row, found) in rows.iter().zip(&asked) {
+            for number in 0..3 {
+                let own = log_probs(&model(number), std::slice::from_ref(row), 1.0, 100).unwrap().remove(0);
+                let error = own.iter().zip(found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                assert_eq!(error < 1e-5, number as usize == row.reference, "{}, {number}: {error}", row.reference);
+            }
+        }
+        assert_eq!(references.vocabulary(&model(3)), 50);
+        // Where each data source has another one, no row is compared with the run's own.
+        let of_sources = References { for_all: None, ..references };
+        assert!(of_sources.ask(&rows, |model, rows| log_probs(model, rows, 1.0, 100)).is_err());
+    }
 }

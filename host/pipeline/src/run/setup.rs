@@ -8,13 +8,14 @@ use crate::rows::{Prompt, PromptLimit, Prompts, SftRows, dataset_rows, prompts, 
 use crate::run::planned::PlannedGpu;
 use crate::run::policy::text_and_config;
 use gavel_agent::{self as agent, PromptOptions};
-use gavel_config::{Config, ConfigError, Datasets, RlTable, SftTable, TrainTable};
+use gavel_config::{Config, ConfigError, Datasets, ReferenceTable, RlTable, SftTable, TrainTable};
 use gavel_data::{RowSources, SharedConstraint, Shown, SourceRows, Task};
 use gavel_plugin::{Plugin, Sandbox, SandboxConfig};
 use gavel_policy::ModelConfig;
 use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};
 use gavel_scoring::{Scorer, ScorerConfig, WeightedPlugin};
 use gavel_text::{GrammarCompiler, History, TextModel};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What every command needs besides the weights.
@@ -133,6 +134,9 @@ impl Setup {
                 config.train.prompts_per_step
             )));
         }
+        if let Some(reference) = &config.train.reference {
+            check_reference_sources(reference, &config.data.train, &found.sources)?;
+        }
         Ok(found)
     }
 }
@@ -228,6 +232,27 @@ fn check_history(
         History::Rewritten { what: why } => Err(PipelineError::Stopped(format!(
             "{}, so that {what} cannot continue in one trajectory\n{OTHER_TEMPLATE}, or agent.history = \"split\" to make each turn a trajectory of its own",
             brief(why)
+        ))),
+    }
+}
+
+/// Refuses references of data sources that no row has, and rows that have no reference.
+fn check_reference_sources(reference: &ReferenceTable, datasets: &Datasets, sources: &RowSources) -> Result<()> {
+    if reference.by_source.is_empty() {
+        return Ok(());
+    }
+    let names: BTreeSet<Option<&str>> = sources.each().into_iter().map(|source| source.name).collect();
+    if let Some(unknown) = reference.by_source.keys().find(|name| !names.contains(&Some(name.as_str()))) {
+        return Err(PipelineError::Stopped(format!(
+            "train.reference.by_source: no row of {datasets} has the data source {unknown:?}\nhint: correct the name, or leave it out"
+        )));
+    }
+    let lacks = |name: &&Option<&str>| name.is_none_or(|name| !reference.by_source.contains_key(name));
+    match names.iter().find(lacks).filter(|_| !reference.is_for_all()) {
+        None => Ok(()),
+        Some(name) => Err(PipelineError::Stopped(format!(
+            "train.reference.by_source: rows of {datasets} with {} have no reference\nhint: name one, or set train.reference.path for all others",
+            name.map_or("no data source".to_owned(), |name| format!("the data source {name:?}"))
         ))),
     }
 }

@@ -50,10 +50,11 @@ pub(crate) type Measures = BTreeMap<Place, TokenMeasures>;
 pub(crate) fn rows(groups: &[&Group], table: &RlTable) -> Vec<(Place, Experience)> {
     let mut rows = Vec::new();
     for (number, group) in groups.iter().enumerate() {
+        let reference = table.reference_of(group.task.data_source.as_deref());
         for (index, member) in group.members.iter().enumerate() {
             let of_trajectory = |(at, trajectory): (usize, &Trajectory)| {
                 let row = experience(trajectory, table)?;
-                Some(((number, index, at), row))
+                Some(((number, index, at), Experience { reference, ..row }))
             };
             rows.extend(member.sample.trajectories.iter().enumerate().filter_map(of_trajectory));
         }

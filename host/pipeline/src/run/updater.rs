@@ -1,13 +1,13 @@
-//! The updater: the optimiser and the reference, on the thread of the policy's device.
+//! The updater: the optimiser and the references, on the thread of the policy's device.
 
 use crate::error::{PipelineError, Result};
 use crate::run::critic::Critic;
-use crate::run::reference::Reference;
+use crate::run::reference::References;
 use crate::run::token_measures::{Measuring, TokenMeasures};
 use gavel_policy::Model;
 use gavel_rollout::{AsyncEngine, CacheDuring, Weights};
 use gavel_runs::Checkpoints;
-use gavel_train::{Experience, LossConfig, PolicyUpdate, SftRow, SftStats, TrainError, Trainer, UpdateStats};
+use gavel_train::{Asked, Experience, LossConfig, PolicyUpdate, SftRow, SftStats, TrainError, Trainer, UpdateStats};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tch::{TchError, Tensor};
@@ -23,8 +23,8 @@ pub(crate) struct Updater {
 /// What an update needs besides the policy.
 struct UpdateParts {
     trainer: Trainer,
-    /// The reference, from which penalties measure the distance.
-    reference: Option<Reference>,
+    /// The references, from which penalties and distillation measure the distance.
+    references: Option<References>,
     critic: Option<Critic>,
     before_step: Option<BeforeStep>,
     /// The optimiser steps of the policy and of the critic up to the end of the last step.
@@ -61,10 +61,10 @@ impl Updater {
         engine: AsyncEngine,
         cache: CacheDuring,
         trainer: Trainer,
-        reference: Option<Reference>,
+        references: Option<References>,
         critic: Option<Critic>,
     ) -> Self {
-        let mut parts = UpdateParts { trainer, reference, critic, before_step: None, whole: [0; 2] };
+        let mut parts = UpdateParts { trainer, references, critic, before_step: None, whole: [0; 2] };
         parts.whole = parts.optimizer_steps();
         Self { engine, cache, parts: Arc::new(Mutex::new(parts)) }
     }
@@ -112,6 +112,28 @@ impl Updater {
         self.engine.run_with(self.cache, in_step(step, work)).await?
     }
 
+    /// Asks the references which tokens they find most probable in the next mini-batches of step `step`.
+    pub(crate) async fn set_taught(
+        &self,
+        step: u64,
+        mut mini_batches: Vec<Vec<Experience>>,
+        top_k: usize,
+        temperature: f64,
+    ) -> Result<Vec<Vec<Experience>>> {
+        let parts = self.parts.clone();
+        let work = move |model: &Model| {
+            let UpdateParts { trainer, references, .. } = &*lock(&parts);
+            let references = references.as_ref().ok_or(TrainError::NoReference)?;
+            let asked = Asked { top_k, vocabulary: references.vocabulary(model), temperature };
+            for mini_batch in &mut mini_batches {
+                let taught = references.ask(mini_batch, |teacher, rows| trainer.taught(teacher, rows, asked))?;
+                mini_batch.iter_mut().zip(taught).for_each(|(row, taught)| row.taught = Some(taught));
+            }
+            Ok(mini_batches)
+        };
+        self.engine.run_with(self.cache, in_step(step, work)).await?
+    }
+
     /// Measures the tokens of trajectories of step `step`, before its update. `of_reference` are their log-probabilities
     /// under a reference that a server has.
     pub(crate) async fn measure(
@@ -124,7 +146,7 @@ impl Updater {
     ) -> Result<Vec<TokenMeasures>> {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
-            let UpdateParts { trainer, reference, critic, .. } = &*lock(&parts);
+            let UpdateParts { trainer, references, critic, .. } = &*lock(&parts);
             let mut measures = vec![TokenMeasures::default(); rows.len()];
             if measuring.gradient_norms {
                 let norms = trainer.gradient_norms(model, &rows, temperature)?;
@@ -139,8 +161,8 @@ impl Updater {
                 let logprobs = match of_reference {
                     Some(logprobs) => logprobs,
                     None => {
-                        let reference = reference.as_ref().ok_or(TrainError::NoReference)?;
-                        trainer.log_probs(&reference.model, &rows, temperature)?
+                        let references = references.as_ref().ok_or(TrainError::NoReference)?;
+                        references.ask(&rows, |model, rows| trainer.log_probs(model, rows, temperature))?
                     }
                 };
                 for ((measures, row), frozen) in measures.iter_mut().zip(&rows).zip(logprobs) {
@@ -167,8 +189,8 @@ impl Updater {
     ) -> Result<UpdateStats> {
         let parts = self.parts.clone();
         let work = move |model: &Model| {
-            let UpdateParts { trainer, reference, .. } = &mut *lock(&parts);
-            let reference = reference.as_ref().map(|reference| &reference.model);
+            let UpdateParts { trainer, references, .. } = &mut *lock(&parts);
+            let reference = references.as_ref().and_then(References::for_all);
             let mini_batch = &mini_batch;
             trainer.update(PolicyUpdate { model, reference, mini_batch, loss: &loss, temperature, learning_rate })
         };
@@ -189,8 +211,8 @@ impl Updater {
     /// Lets the reference follow the policy after step `step`, if the run asks for it.
     pub(crate) async fn end_step(&self, step: u64) -> Result<()> {
         let parts = self.parts.clone();
-        let work = move |model: &Model| match &lock(&parts).reference {
-            Some(reference) => reference.follow(model, step),
+        let work = move |model: &Model| match &lock(&parts).references {
+            Some(references) => references.follow(model, step),
             None => Ok(()),
         };
         Ok(self.engine.run(work).await??)
@@ -220,8 +242,8 @@ impl Updater {
                 return parts.trainer.save(Path::new("")).map_err(PipelineError::Optimizer);
             };
             model.save(&into)?;
-            if let Some(followed) = &parts.reference {
-                followed.save(&Checkpoints::reference(&into))?;
+            if let Some(references) = &parts.references {
+                references.save(&Checkpoints::reference(&into))?;
             }
             if let Some(critic) = &parts.critic {
                 critic.save(&into)?;

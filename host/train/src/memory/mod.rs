@@ -86,12 +86,21 @@ impl<'a> TrainingFootprint<'a> {
         learned.min(tokens_per_chunk(self.model.config, self.model.device) as u64).max(1)
     }
 
+    /// What the whole distributions of a distillation take, of which as many exist at a time as logits.
+    pub fn distributions(&self, learned: u64) -> u64 {
+        DISTRIBUTIONS * FLOAT * self.tokens_at_a_time(learned) * self.model.config.vocab_size as u64
+    }
+
     /// What the backward pass of a micro-batch of this shape, of which `learned` tokens are learned from, takes beside
     /// its [activations](Footprint::activations): the logits of some tokens or, after these, the gradients inside a layer.
     pub fn backward(&self, shape: PassShape, learned: u64) -> u64 {
         self.model.logits(self.tokens_at_a_time(learned)).max(self.model.layer_backward(shape))
     }
 }
+
+/// How many numbers of 32 bits a distillation has for each token of the vocabulary at its most: the log-probabilities, the
+/// same without the teacher's tokens, and the gradients of both as they are made.
+const DISTRIBUTIONS: u64 = 6;
 
 /// How the logits of a token are changed in an update, at their most.
 #[derive(Debug, Clone, Copy, Default)]

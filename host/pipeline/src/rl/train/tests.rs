@@ -88,7 +88,7 @@ pub(super) fn config(folder: &Path, name: &str, added: &str) -> Config<RlTable> 
 }
 
 /// Takes the two steps of a run, and gives the metrics of both.
-fn take(config: &Config<RlTable>) -> Vec<serde_json::Map<String, serde_json::Value>> {
+pub(super) fn take(config: &Config<RlTable>) -> Vec<serde_json::Map<String, serde_json::Value>> {
     let control = Control::default();
     let summary = train(config, Start::New, &Peers::alone(), &control)
         .unwrap_or_else(|error| panic!("{}: {error}", config.log.name));
@@ -105,7 +105,7 @@ fn assert_learned(name: &str, steps: &[serde_json::Map<String, serde_json::Value
 }
 
 /// Saves a random model of the run's sizes into the folder `path`, and gives the key that makes it the reference.
-fn teacher(path: &Path) -> String {
+pub(super) fn teacher(path: &Path) -> String {
     let init = base(path.parent().unwrap())["model"]["init"].clone();
     let config: ModelConfig = init.try_into().unwrap();
     TextModel::byte_level().save(path).unwrap();
@@ -468,11 +468,18 @@ fn every_recipe_of_the_page_is_a_configuration_and_takes_two_steps() {
         "ppo",
         "opo",
         "gdpo",
+        "gkd",
+        "on-policy-distillation",
+        "on-policy-distillation-over-the-teacher's-top-tokens",
+        "self-distillation",
     ];
     assert_eq!(methods, expected);
     let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("teacher");
+    teacher(&path);
     for (method, text) in &recipes {
-        assert_learned(method, &take(&config(folder.path(), method, text)));
+        let text = text.replace("models/teacher", path.to_str().unwrap());
+        assert_learned(method, &take(&config(folder.path(), method, &text)));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::VOCAB;
 use crate::{DistillationConfig, Taught};
-use gavel_policy::{Device, ModelConfig};
+use gavel_policy::{Device, Kind, ModelConfig};
 
 const ASKED: Asked = Asked { top_k: VOCAB as usize, vocabulary: VOCAB as i64, temperature: 0.7 };
 
