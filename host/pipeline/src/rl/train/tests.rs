@@ -470,7 +470,7 @@ fn every_recipe_of_the_page_is_a_configuration_and_takes_two_steps() {
         "gdpo",
         "gkd",
         "on-policy-distillation",
-        "on-policy-distillation-over-the-teacher's-top-tokens",
+        "on-policy-distillation-from-whole-distributions",
         "self-distillation",
     ];
     assert_eq!(methods, expected);
@@ -478,7 +478,7 @@ fn every_recipe_of_the_page_is_a_configuration_and_takes_two_steps() {
     let path = folder.path().join("teacher");
     teacher(&path);
     for (method, text) in &recipes {
-        let text = text.replace("models/teacher", path.to_str().unwrap());
+        let text = text.replace("runs/learning-grpo-1/checkpoints/step-000060", path.to_str().unwrap());
         assert_learned(method, &take(&config(folder.path(), method, &text)));
     }
 }
