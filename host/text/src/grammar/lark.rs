@@ -5,7 +5,8 @@ use std::fmt::Write;
 /// The deepest nesting of brackets: the library descends into them.
 const DEEPEST: usize = 200;
 
-/// Refuses a grammar that is nested too deep, or that holds a JSON schema, which would not be checked.
+/// Refuses a grammar that is nested too deep, holds a JSON schema, which would not be checked, or has an operator that the
+/// library follows without a bound.
 pub(super) fn check(text: &str) -> Result<(), String> {
     if text.contains("%json") {
         return Err("`%json` is not supported\nhint: use a JSON schema".into());
@@ -21,7 +22,57 @@ pub(super) fn check(text: &str) -> Result<(), String> {
             return Err(format!("its brackets are nested more than {DEEPEST} deep"));
         }
     }
-    Ok(())
+    match endless_operator(text) {
+        Some(operator) => Err(format!("{operator} is not supported, since its work has no bound")),
+        None => Ok(()),
+    }
+}
+
+/// `&`, or `~` before what it negates: where terminals intersect, the library looks at all pairs of their states, such as
+/// 9 million for `/(.{3000})*/ & /(.{3001})*/`. The `~` of a repetition has a number after it. What the library does not
+/// read, it refuses before it does any work.
+fn endless_operator(text: &str) -> Option<&'static str> {
+    let mut rest = text;
+    while let Some(char) = rest.chars().next() {
+        let after = &rest[char.len_utf8()..];
+        rest = match char {
+            '&' => return Some("`&`"),
+            '~' if !after.trim_start().starts_with(|next: char| next.is_ascii_digit()) => {
+                return Some("`~` without a number");
+            }
+            '"' => behind(after, '"'),
+            '#' => behind_line(after),
+            '/' if after.starts_with('/') => behind_line(after),
+            '/' => behind(after, '/'),
+            // A special token may have quotes in its name.
+            '<' => match after.find(|next: char| matches!(next, '<' | '>') || next.is_whitespace()) {
+                Some(end) if after[end..].starts_with('>') => &after[end..],
+                _ => after,
+            },
+            _ => after,
+        };
+    }
+    None
+}
+
+/// What follows the line.
+fn behind_line(text: &str) -> &str {
+    text.find('\n').map_or("", |end| &text[end..])
+}
+
+/// What follows the next `end` that is not escaped.
+fn behind(text: &str, end: char) -> &str {
+    let mut chars = text.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '\\' => {
+                chars.next();
+            }
+            _ if char == end => return &text[at + end.len_utf8()..],
+            _ => {}
+        }
+    }
+    ""
 }
 
 /// One of these texts.
@@ -52,6 +103,28 @@ pub(super) fn literal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operators_without_a_bound_are_found_outside_of_texts_and_comments() {
+        for (text, operator) in [
+            ("start: A\nA: /a/ & /b/", Some("`&`")),
+            ("start: A\nA: ~/a/", Some("`~` without a number")),
+            ("start: A\nA: ~ ( \"a\" | ~ B )", Some("`~` without a number")),
+            ("start: \"a\"~3 \"b\"~ 1..9", None),
+            (r#"start: "&~" /&~\/&/ "\"&""#, None),
+            ("start: \"a\" // & ~x\n# & ~x\n", None),
+            ("start: \"//\" & \"b\"", Some("`&`")),
+            // A regular expression ends at the first `/`, also within brackets.
+            ("start: /[/] & A", Some("`&`")),
+            ("start: /[/]#/ & A", None),
+            ("start: <\"> & <\">", Some("`&`")),
+            ("start: <a&b> \"c\"", None),
+            ("start: \"a", None),
+        ] {
+            assert_eq!(endless_operator(text), operator, "{text}");
+        }
+        assert!(check("start: A\nA: /a/ & /b/").unwrap_err().starts_with("`&` is not supported"));
+    }
 
     #[test]
     fn a_literal_has_no_character_that_would_end_it() {

@@ -294,6 +294,8 @@ fn what_needs_too_much_is_refused_and_never_hangs() {
         (GrammarSource::Choice(vec![String::new()]), "it must have texts that are not empty"),
         (GrammarSource::Lark("start: %json {\"type\": \"integer\"}".into()), "`%json` is not supported"),
         (GrammarSource::Lark("begin: \"a\"".into()), "no start rule"),
+        (GrammarSource::Lark("start: A\nA: /(.{3000})*/ & /(.{3001})*/".into()), "`&` is not supported"),
+        (GrammarSource::Lark("start: A\nA: ~/a(.{300})*/".into()), "`~` without a number is not supported"),
         (
             GrammarSource::Lark(format!("start: {}\"a\"{}", "(".repeat(300), ")".repeat(300))),
             "nested more than 200 deep",
