@@ -19,6 +19,12 @@ const COUNTS: std::ops::RangeInclusive<u64> = 1..=9;
 /// policy learns both, and at first prefers not to pay.
 const PAID_SHARE: f64 = 0.4;
 
+/// How often the warm-up has the first call of an order alone.
+const FIRST_CALLS: usize = 2;
+
+/// How often the warm-up has an order to repeat.
+const COPIES: usize = 4;
+
 /// One order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
@@ -47,8 +53,23 @@ impl Order {
         })
     }
 
-    /// The conversation `index` of the warm-up. The answers are those of the plugin `shop`.
-    pub fn conversation(self, index: usize) -> Value {
+    /// The rows of the warm-up for the order `index`: how to buy, and how to copy. A small model learns to copy from short
+    /// rows sooner than from long ones.
+    pub fn warm_up(self, index: usize) -> Vec<Value> {
+        let conversation = self.conversation(index);
+        let first_call = json!({"messages": [conversation["messages"][0], conversation["messages"][1]]});
+        let copy = json!({"messages": [
+            {"role": "user", "content": format!("say {}", self.text())},
+            {"role": "assistant", "content": self.text()},
+        ]});
+        let mut rows = vec![conversation];
+        rows.extend(vec![first_call; FIRST_CALLS]);
+        rows.extend(vec![copy; COPIES]);
+        rows
+    }
+
+    /// The purchase `index` of the warm-up. The answers are those of the plugin `shop`.
+    fn conversation(self, index: usize) -> Value {
         let Self { item, count } = self;
         let total = count * price(item);
         let add = json!({"item": item, "count": count});
