@@ -8,6 +8,7 @@ mod project;
 use project::{Project, built, lines, stderr};
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use std::slice;
 
 const QUESTIONS: [(u32, u32); 4] = [(12, 13), (27, 31), (44, 18), (95, 62)];
 
@@ -147,48 +148,48 @@ fn shopping(id: &str, name: &str, arguments: &Value, answer: &str) -> [Value; 2]
 #[test]
 fn a_policy_is_rewarded_for_the_state_in_which_it_left_the_shop() {
     let project = Project::empty();
-    let stock = json!({"pear": {"price": 3, "count": 99}, "lime": {"price": 2, "count": 99}});
-    let settings = json!({"tools_kwargs": {"shop": {"create_kwargs": {"stock": stock}}}});
-    let (mut rows, mut conversations) = (String::new(), String::new());
-    for (item, count, price) in [("pear", 12, 36), ("lime", 40, 80)] {
-        let asked = json!([{"role": "user", "content": format!("{count} {item}")}]);
-        let truth = json!({"orders": [{item: count}]});
-        let row = json!({"prompt": asked, "reward_model": {"ground_truth": truth}, "extra_info": settings});
-        rows += &format!("{row}\n");
-        let add = json!({"item": item, "count": count});
-        let in_basket = shopping("1", "add", &add, &format!("{count} {item} in the basket, {price} in all"));
-        let is_paid = shopping("2", "pay", &json!({}), &format!("order 1 is paid: {price}"));
-        let answer = json!({"role": "assistant", "content": format!("Bought {count} {item}.")});
-        for calls in [in_basket.to_vec(), [in_basket, is_paid].concat()] {
-            let messages = [&[asked[0].clone()], &calls[..], &[answer.clone()]].concat();
-            conversations += &format!("{}\n", json!({"messages": messages}));
-        }
+    let user = json!({"role": "user", "content": "4 K"});
+    let stock = json!({"K": {"price": 3, "count": 9}, "L": {"price": 2, "count": 9}});
+    let row = json!({
+        "prompt": [user],
+        "reward_model": {"ground_truth": {"orders": [{"K": 4}]}},
+        "extra_info": {"tools_kwargs": {"shop": {"create_kwargs": {"stock": stock}}}},
+    });
+    let in_basket = shopping("1", "add", &json!({"item": "K", "count": 4}), "4 K in the basket, 12 in all");
+    let is_paid = shopping("2", "pay", &json!({}), "order 1 is paid: 12");
+    let done = json!({"role": "assistant", "content": "Done."});
+    let mut conversations = String::new();
+    for calls in [in_basket.to_vec(), [in_basket, is_paid].concat()] {
+        let messages = [slice::from_ref(&user), &calls, slice::from_ref(&done)].concat();
+        conversations += &format!("{}\n", json!({"messages": messages}));
     }
-    project.write("shop-train.jsonl", &rows);
-    project.write("shop-validation.jsonl", &rows);
+    project.write("shop-train.jsonl", &format!("{row}\n"));
+    project.write("shop-validation.jsonl", &format!("{row}\n"));
     project.write("shop-sft.jsonl", &conversations);
     project.write("sft.toml", &of_demo("shop-sft.toml"));
     project.write("train.toml", &of_demo("shop.toml"));
-    project.succeed(&["sft", "-c", "sft.toml", "--set", "train.steps=120", "--set", "train.batch_size=10"]);
-    let settings =
-        ["model.path=runs/demo-shop-sft/checkpoints/step-000120", "train.steps=2", "train.prompts_per_step=2"];
+    project.succeed(&["sft", "-c", "sft.toml", "--set", "train.steps=120", "--set", "train.batch_size=5"]);
+    let settings = [
+        "model.path=runs/demo-shop-sft/checkpoints/step-000120",
+        "train.steps=2",
+        "train.prompts_per_step=1",
+        "rollout.group_size=32",
+    ];
     let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
     project.succeed(&["train", "-c", "train.toml"].into_iter().chain(settings).collect::<Vec<_>>());
 
     let (mut bought, mut not_paid) = (0, 0);
     for sample in lines(&project.path("runs/demo-shop/trajectories/step-000001.jsonl")) {
-        let asked = sample["prompt"][0]["content"].as_str().unwrap();
-        let (count, item) = asked.split_once(' ').unwrap();
         let state = sample.get("states").map_or(&Value::Null, |states| &states["shop"]);
-        let is_bought = state["orders"] == json!([{item: count.parse::<u64>().unwrap()}]);
-        assert_eq!(sample["reward"], json!(if is_bought { 1.0 } else { 0.0 }), "{sample:?}");
+        let is_bought = state["orders"] == json!([{"K": 4}]);
+        assert_eq!(sample["reward"].as_f64(), Some(if is_bought { 1.0 } else { 0.0 }), "{sample:?}");
         bought += usize::from(is_bought);
-        not_paid += usize::from(state["orders"] == json!([]) && state["basket"] != json!({}));
+        not_paid += usize::from(state["orders"] == json!([]) && state["basket"] == json!({"K": 4}));
     }
     assert!(bought > 0 && not_paid > 0, "{bought}, {not_paid}");
-    // The verdicts follow from the states on record: no shop is asked again.
+    // The states are on record: no shop is asked again.
     let said = String::from_utf8(project.succeed(&["replay", "runs/demo-shop"]).stdout).unwrap();
-    assert!(said.contains("32 samples, 32 verdicts given again: all the same"), "{said}");
+    assert!(said.contains("64 samples, 64 verdicts given again: all the same"), "{said}");
 }
 
 /// Credit for a call reaches the comparison of turns, though a call has no text.
