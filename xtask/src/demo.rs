@@ -28,7 +28,7 @@ const SHOP: [&str; 2] = ["final-state", "shop"];
 
 /// Sets up, builds, makes the data, trains and sums up.
 pub fn run(root: &Path, seed: u64) -> Result<()> {
-    let (run, time) = train(root, &REWARDS, seed, ["demo/sft.toml", "demo/train.toml"])?;
+    let (run, time) = train(root, &REWARDS, seed, &["demo/sft.toml"], "demo/train.toml")?;
     let curve = Curve::read(&root.join(&run.folder).join("metrics.jsonl"))?;
     print!("{}", summary::demo(&curve, &run, time));
     Ok(())
@@ -41,7 +41,7 @@ pub fn run_tools(root: &Path, seed: u64) -> Result<()> {
         config: "demo/tools.toml",
         read: "docs/agents.md says how to offer other tools",
     };
-    with_tools(root, &TOOLS, seed, ["demo/tools-sft.toml", about.config], &about)
+    with_tools(root, &TOOLS, seed, &["demo/tools-sft.toml"], &about)
 }
 
 /// The same with a policy that learns to buy, from a reward that sees what was bought.
@@ -51,12 +51,12 @@ pub fn run_shop(root: &Path, seed: u64) -> Result<()> {
         config: "demo/shop.toml",
         read: "plugins/shop and plugins/final-state are a tool and a reward to start yours from",
     };
-    with_tools(root, &SHOP, seed, ["demo/shop-sft.toml", about.config], &about)
+    with_tools(root, &SHOP, seed, &["demo/shop-copy.toml", "demo/shop-sft.toml"], &about)
 }
 
 /// Trains a policy that calls tools, and sums up.
-fn with_tools(root: &Path, plugins: &[&str], seed: u64, configs: [&str; 2], about: &ToolsDemo) -> Result<()> {
-    let (run, time) = train(root, plugins, seed, configs)?;
+fn with_tools(root: &Path, plugins: &[&str], seed: u64, warm_ups: &[&str], about: &ToolsDemo) -> Result<()> {
+    let (run, time) = train(root, plugins, seed, warm_ups, about.config)?;
     let metrics = root.join(&run.folder).join("metrics.jsonl");
     let (accuracy, calls) = (Curve::read(&metrics)?, Curve::read_metric(&metrics, "val/tool_turns/mean")?);
     print!("{}", summary::demo_tools(about, &accuracy, &calls, &run, time));
@@ -97,15 +97,21 @@ pub fn run_reward_model(root: &Path, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Trains with the first configuration, and with the second from its last checkpoint; gives the second run and how
-/// long both took.
-fn train(root: &Path, plugins: &[&str], seed: u64, [first, second]: [&str; 2]) -> Result<(Run, Duration)> {
+/// Warms up with each of these configurations, from the last checkpoint of the one before, and then trains with
+/// `config`; gives the last run and how long all of them took.
+fn train(root: &Path, plugins: &[&str], seed: u64, warm_ups: &[&str], config: &str) -> Result<(Run, Duration)> {
     build(root, plugins)?;
     let begun = Instant::now();
     let seed = format!("seed={seed}");
-    let warm_up = warm_up(root, first, &seed)?;
-    let model = format!("model.path={}", warm_up.checkpoint);
-    let run = gavel(root, "reinforcement learning", &["train", "-c", second, "--set", &seed, "--set", &model])?;
+    let mut model: Option<String> = None;
+    for warm_up in warm_ups {
+        let set: Vec<&str> = std::iter::once(seed.as_str()).chain(model.as_deref()).collect();
+        let run = once(root, "warm-up", "sft", warm_up, &set)?;
+        model = Some(format!("model.path={}", run.checkpoint));
+    }
+    let set = std::iter::once(seed.as_str()).chain(model.as_deref()).flat_map(|setting| ["--set", setting]);
+    let arguments: Vec<&str> = ["train", "-c", config].into_iter().chain(set).collect();
+    let run = gavel(root, "reinforcement learning", &arguments)?;
     Ok((run, begun.elapsed()))
 }
 

@@ -83,6 +83,8 @@ fn write_orders(folder: &Path) -> anyhow::Result<()> {
     let warm_up: Vec<_> = train.iter().enumerate().flat_map(|(index, order)| order.warm_up(index)).collect();
     file::write_lines(&folder.join("shop-train.jsonl"), &rows(Split::Train, &train))?;
     file::write_lines(&folder.join("shop-validation.jsonl"), &rows(Split::Validation, &validation))?;
+    let copies: Vec<_> = train.iter().map(|order| order.copy()).collect();
+    file::write_lines(&folder.join("shop-copy.jsonl"), &copies)?;
     file::write_lines(&folder.join("shop-sft.jsonl"), &warm_up)
 }
 
@@ -169,7 +171,7 @@ mod tests {
         let warm_up = read(folder.path(), "shop-sft.jsonl");
         let pays = |row: &&Row| row.columns.get("messages").unwrap().plain_text().contains(r#""name":"pay""#);
         let share = warm_up.iter().filter(pays).count() as f64 / TRAIN_ORDERS as f64;
-        assert!((0.3..0.5).contains(&share), "{share}");
+        assert!((0.15..0.35).contains(&share), "{share}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const COUNTS: std::ops::RangeInclusive<u64> = 1..=9;
 
 /// The share of the warm-up's conversations that pay. The others end with a full basket, and nothing is bought. So the
 /// policy learns both, and at first prefers not to pay.
-const PAID_SHARE: f64 = 0.4;
+const PAID_SHARE: f64 = 0.25;
 
 /// How often the warm-up has the first call of an order alone.
 const FIRST_CALLS: usize = 2;
@@ -53,18 +53,21 @@ impl Order {
         })
     }
 
-    /// The rows of the warm-up for the order `index`: how to buy, and how to copy. A small model learns to copy from short
-    /// rows sooner than from long ones.
+    /// What is learned first: to repeat an order. A small model learns to copy from short rows sooner than from long ones.
+    pub fn copy(self) -> Value {
+        json!({"messages": [
+            {"role": "user", "content": format!("say {}", self.text())},
+            {"role": "assistant", "content": self.text()},
+        ]})
+    }
+
+    /// The rows of the warm-up for the order `index`: how to buy, and what was learned first, so that it is kept.
     pub fn warm_up(self, index: usize) -> Vec<Value> {
         let conversation = self.conversation(index);
         let first_call = json!({"messages": [conversation["messages"][0], conversation["messages"][1]]});
-        let copy = json!({"messages": [
-            {"role": "user", "content": format!("say {}", self.text())},
-            {"role": "assistant", "content": self.text()},
-        ]});
         let mut rows = vec![conversation];
         rows.extend(vec![first_call; FIRST_CALLS]);
-        rows.extend(vec![copy; COPIES]);
+        rows.extend(vec![self.copy(); COPIES]);
         rows
     }
 

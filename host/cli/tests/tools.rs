@@ -166,9 +166,21 @@ fn a_policy_is_rewarded_for_the_state_in_which_it_left_the_shop() {
     project.write("shop-train.jsonl", &format!("{row}\n"));
     project.write("shop-validation.jsonl", &format!("{row}\n"));
     project.write("shop-sft.jsonl", &conversations);
-    project.write("sft.toml", &of_demo("shop-sft.toml"));
+    let copy = json!({"messages": [{"role": "user", "content": "say 4 K"}, {"role": "assistant", "content": "4 K"}]});
+    project.write("shop-copy.jsonl", &format!("{copy}\n"));
+    for config in ["copy", "sft"] {
+        project.write(&format!("{config}.toml"), &of_demo(&format!("shop-{config}.toml")));
+    }
     project.write("train.toml", &of_demo("shop.toml"));
-    project.succeed(&["sft", "-c", "sft.toml", "--set", "train.steps=120", "--set", "train.batch_size=5"]);
+    project.succeed(&["sft", "-c", "copy.toml", "--set", "train.steps=20", "--set", "train.batch_size=4"]);
+    let settings = [
+        "model.path=runs/demo-shop-copy/checkpoints/step-000020",
+        "train.steps=120",
+        "train.batch_size=5",
+        "train.learning_rate=2e-3",
+    ];
+    let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+    project.succeed(&["sft", "-c", "sft.toml"].into_iter().chain(settings).collect::<Vec<_>>());
     let settings = [
         "model.path=runs/demo-shop-sft/checkpoints/step-000120",
         "train.steps=2",
