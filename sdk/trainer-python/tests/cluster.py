@@ -10,15 +10,26 @@ os.environ.update(RAY_worker_niceness="0", RAY_agent_register_timeout_ms="600000
 
 #: The ports that a node otherwise chooses, and then waits 15 seconds for.
 _PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+#: How often a node is started anew. Ray waits 30 seconds for one.
+_TRIES = 10
 
 
 def start(cpus: int, store: int) -> Any:
     """Starts a node with so many processors and bytes of store, and returns the cluster."""
+    node = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False}
+    for _ in range(_TRIES - 1):
+        try:
+            return _start(node)
+        except Exception:  # Ray has no type for it.
+            continue
+    return _start(node)
+
+
+def _start(node: dict[str, Any]) -> Any:
     from ray.cluster_utils import Cluster
 
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in _PORTS]
     ports = {name: each.getsockname()[1] for name, each in zip(_PORTS, sockets)}
     for each in sockets:
         each.close()
-    node = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False, **ports}
-    return Cluster(initialize_head=True, head_node_args=node)
+    return Cluster(initialize_head=True, head_node_args={**node, **ports})
