@@ -227,7 +227,7 @@ def main():
     parser.add_argument("--only", choices=["losses"])
     parser.add_argument("--nice", type=int, default=0)
     arguments = parser.parse_args()
-    NICE[-1] = os.environ["RAY_worker_niceness"] = str(arguments.nice)
+    NICE[-1], os.environ["RAY_worker_niceness"] = str(arguments.nice), str(os.nice(0) + arguments.nice)
     count, folder = arguments.rows, Path(tempfile.mkdtemp())
     data, alone, function = folder / "rows", folder / "alone.jsonl", folder / "function.py"
     function.write_text(FUNCTION)

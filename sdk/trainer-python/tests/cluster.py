@@ -6,7 +6,9 @@ from typing import Any
 
 # Workers would give way to every other program, and a node would give up on a slow start. Ray reads these in each process
 # that it starts.
-os.environ.update(RAY_worker_niceness="0", RAY_agent_register_timeout_ms="600000", RAY_USAGE_STATS_ENABLED="0")
+os.environ.update(
+    RAY_worker_niceness=str(os.nice(0)), RAY_agent_register_timeout_ms="600000", RAY_USAGE_STATS_ENABLED="0"
+)
 
 #: The ports that a node otherwise chooses, and then waits 15 seconds for.
 _PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
