@@ -5,7 +5,7 @@ the first rows of the demo's training set. The validation set is the demo's.
     python host/pipeline/benches/samplers.py
 
 uniform       each row once an epoch, the default
-near-half     target/plugins/near-half.wasm
+near-half     target/plugins/near-half.wasm, with the rewards of a wrong and a right answer: the form alone is worth 0.1
 until-solved  target/plugins/until-solved.wasm
 progress      target/plugins/progress.wasm, over the rows as two datasets: the shorter questions, and the longer ones
 
@@ -25,6 +25,7 @@ import pyarrow.parquet as parquet
 
 EVERY = 10
 SAMPLERS = ("uniform", "near-half", "until-solved", "progress")
+PARAMS = {"near-half": "{ lowest = 0.1, highest = 1.1 }"}
 
 
 def config(sampler, folder):
@@ -36,7 +37,7 @@ def config(sampler, folder):
         return text
     path = json.dumps(str(demo_runs.root / f"target/plugins/{sampler}.wasm"))
     text = text.replace("[data]\n", '[data]\nsampler = "plugin:draws"\n')
-    return f"{text}\n[plugin.draws]\npath = {path}\n"
+    return f"{text}\n[plugin.draws]\npath = {path}\nparams = {PARAMS.get(sampler, '{}')}\n"
 
 
 def write_rows(folder):

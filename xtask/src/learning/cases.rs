@@ -1,5 +1,6 @@
 //! What `cargo xtask learning` trains with.
 
+use super::few_rows;
 use crate::failure::Result;
 use crate::setup::cannot;
 use std::fs;
@@ -33,7 +34,11 @@ const CREDIT: [(&str, &str, &str); 4] = [
 /// PPO as in its recipe.
 const PPO: &str = "gae";
 
-/// What a run adds to `demo/train.toml`.
+/// The reward for the form is 0.1, whether the answer is right or wrong.
+const NEAR_HALF: &str = "sampler = \"plugin:draws\"\n\n[plugin.draws]\npath = \"target/plugins/near-half.wasm\"\n\
+                         params = { lowest = 0.1, highest = 1.1 }\n";
+
+/// What a run adds to the configuration of its demo.
 pub struct Case {
     pub name: String,
     /// TOML.
@@ -49,10 +54,23 @@ pub enum Kind {
     Name,
     /// A comparison of what a critic does with credit.
     Credit,
+    /// A comparison of a sampler with the uniform draw.
+    Sampler,
+    /// A comparison of what credit of turns does, with the demo of tools.
+    Turns,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Recipe, Self::Name, Self::Credit];
+    pub const ALL: [Self; 5] = [Self::Recipe, Self::Name, Self::Credit, Self::Sampler, Self::Turns];
+
+    /// The configurations of the warm-up and of the training.
+    pub fn demo(self) -> [&'static str; 2] {
+        if self == Self::Turns {
+            ["demo/tools-sft.toml", "demo/tools.toml"]
+        } else {
+            ["demo/sft.toml", "demo/train.toml"]
+        }
+    }
 
     /// How many seeds its cases have.
     pub fn seeds(self) -> u64 {
@@ -65,6 +83,8 @@ impl Kind {
             Self::Recipe => ["recipes", "The recipes: mean over seeds", "The recipes"],
             Self::Name => ["others", "The other names", "The other names"],
             Self::Credit => ["credit", "Credit for each digit: mean over seeds", "A critic and credit for tokens"],
+            Self::Sampler => ["samplers", "Samplers: mean over seeds", "Samplers"],
+            Self::Turns => ["turns", "Credit of turns: mean over seeds", "Credit of turns"],
         }
     }
 }
@@ -89,7 +109,42 @@ pub fn cases(root: &Path) -> Result<Vec<Case>> {
         );
         Case { name: name.to_owned(), settings: rewards + train, kind: Kind::Credit }
     });
-    Ok(recipes.into_iter().chain(algorithms).chain(losses).chain(credit).collect())
+    let cases = recipes.into_iter().chain(algorithms).chain(losses).chain(credit);
+    Ok(cases.chain(samplers()).chain(turns()).collect())
+}
+
+/// The uniform draw and a sampler, each from all rows of the demo and from few.
+fn samplers() -> [Case; 4] {
+    let case = |name: &str, rows: &str, sampler: &str| {
+        let settings = format!("[data]\n{rows}{sampler}");
+        Case { name: name.to_owned(), settings, kind: Kind::Sampler }
+    };
+    let few = format!("train = {:?}\n", few_rows::FILE);
+    [
+        case("uniform, all rows", "", ""),
+        case("near-half, all rows", "", NEAR_HALF),
+        case("uniform, few rows", &few, ""),
+        case("near-half, few rows", &few, NEAR_HALF),
+    ]
+}
+
+/// GRPO with a calculator: on the answer alone, with a reward for the call, and with credit of turns. The discounts are
+/// from the papers.
+fn turns() -> [Case; 5] {
+    let case = |name: &str, settings: String| Case { name: name.to_owned(), settings, kind: Kind::Turns };
+    let calls =
+        |reward: &str| format!("[[reward]]\nname = \"calls\"\npath = \"target/plugins/tool-credit.wasm\"\n{reward}\n");
+    let credit = |advantage: &str| {
+        let calls = calls("params = { found = 0.5, missed = -0.5, score = false }");
+        format!("{calls}\n[train.advantage]\n{advantage}\n")
+    };
+    [
+        case("the answer", String::new()),
+        case("the answer and the call", calls("weight = 0.5")),
+        case("turns by index", credit("turns = \"index\"")),
+        case("turns by return", credit("turns = \"return\"\ngamma = 0.4")),
+        case("turns by state", credit("turns = \"state\"\ngamma = 0.95")),
+    ]
 }
 
 /// The blocks of TOML below a paragraph that begins with a method in bold.
@@ -116,6 +171,7 @@ fn recipes(page: &str) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn recipes_are_read_from_the_page() {
@@ -139,6 +195,31 @@ mod tests {
             for name in names {
                 assert!(cases.iter().any(|case| case.settings.contains(&format!("\"{name}\""))), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn cases_are_toml_and_have_names_of_their_own() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let cases = cases(&root).unwrap();
+        let names: HashSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(names.len(), cases.len());
+        for case in &cases {
+            case.settings.parse::<toml::Table>().unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        }
+    }
+
+    #[test]
+    fn every_comparison_of_turns_has_a_run() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page = fs::read_to_string(root.join("docs/algorithms.md")).unwrap();
+        let table = page.split("\n| `turns` |").nth(1).unwrap().split("\n\n").next().unwrap();
+        let names: Vec<&str> =
+            table.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0)).collect();
+        assert!(names.len() >= 3, "{names:?}");
+        for name in names {
+            let setting = format!("\nturns = \"{name}\"\n");
+            assert!(turns().iter().any(|case| case.settings.contains(&setting)), "{name}");
         }
     }
 }

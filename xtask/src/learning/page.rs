@@ -40,7 +40,7 @@ pub fn draw(root: &Path, cases: &[Case], learned: &[Learned]) -> Result<()> {
 pub fn page(cases: &[Case], learned: &[Learned]) -> String {
     let mut page = format!(
         "# What each algorithm learns\n\n\
-        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. All runs begin with the same warm-up of their seed, draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. `learning.jsonl` has the data.\n",
+        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. Then it compares ways to give credit, and to draw rows. All runs of a part begin with the same warm-up of their seed. Except for [credit of turns](#credit-of-turns), they draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. Compare runs of the same part only: parts were trained by different versions of Gavel, so that their warm-ups differ. `learning.jsonl` has the data.\n",
         STEPS * SAMPLES
     );
     for kind in Kind::ALL {
@@ -61,6 +61,12 @@ fn part(page: &mut String, kind: Kind, cases: &[&Case], learned: &[Learned]) {
         Kind::Name => "The teacher of `distillation` is what the recipe of GRPO made of the first seed.\n\n",
         Kind::Credit => {
             "The reward is the share of digits in the right place ([item-credit](../plugins/item-credit/README.md)), and only measured is whether all are. With credit, each right digit has its own reward, and each wrong one the negative. The settings come from the recipe of PPO, and for GRPO from the demo.\n\n"
+        }
+        Kind::Sampler => {
+            "[near-half](../plugins/near-half/README.md) prefers questions whose success rate is near a half. With all rows of the demo, most questions come at most once in a run. The few rows are the first 256, so that a question comes seven times on average. The validation questions are the demo's.\n\n"
+        }
+        Kind::Turns => {
+            "The policy of `cargo xtask demo-tools` may call a calculator before it answers. The runs have the settings of `demo/tools.toml`: GRPO, 40 steps of 128 samples. `the answer` has the demo's reward, whether the answer is right. `the answer and the call` adds 0.5 for a sample whose calculator gave the right number ([tool-credit](../plugins/tool-credit/README.md)). The other runs give 0.5 to the turn that called it, or -0.5 if the number was wrong, and compare [turns](algorithms.md#rewards-of-turns) by `index`, `return` or `state`.\n\n"
         }
     };
     // Writing to a text does not fail.
