@@ -40,7 +40,7 @@ pub fn draw(root: &Path, cases: &[Case], learned: &[Learned]) -> Result<()> {
 pub fn page(cases: &[Case], learned: &[Learned]) -> String {
     let mut page = format!(
         "# What each algorithm learns\n\n\
-        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. Then it compares ways to give credit, and to draw rows. All runs of a part begin with the same warm-up of their seed. Except for [credit of turns](#credit-of-turns), they draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. Compare runs of the same part only: parts were trained by different versions of Gavel, so that their warm-ups differ. `learning.jsonl` has the data.\n",
+        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. Then it compares ways to give credit, and to draw rows. All runs of a part begin with the same warm-up of their seed. Except for credit of turns, they draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. Compare runs of the same part only: parts were trained by different versions of Gavel, so that their warm-ups differ. `learning.jsonl` has the data.\n",
         STEPS * SAMPLES
     );
     for kind in Kind::ALL {
