@@ -45,9 +45,9 @@ impl ReferenceTable {
             return wrong("chat and by_source name models for the same rows\nhint: leave one of them out");
         }
         match (&self.path, &self.chat, self.every) {
-            (None, None, None) if self.by_source.is_empty() => {
-                wrong("it is empty\nhint: set path or chat to another model, or every so that it follows the policy")
-            }
+            (None, None, None) if self.by_source.is_empty() => wrong(
+                "it is empty\nhint: set path, chat or by_source to other models, or every so that it follows the policy",
+            ),
             (Some(_), Some(_), _) => wrong("path and chat name two models\nhint: leave one of them out"),
             (None, None, Some(0)) => Err(ConfigError::value("train.reference.every", "at least 1", 0)),
             (None, None, Some(_)) => Ok(()),

@@ -222,6 +222,12 @@ impl RlTable {
                 "train.algorithm = \"distillation\" needs a teacher\nhint: set train.reference.path to its folder, train.reference.by_source to several, or train.reference.chat to a server",
             ));
         }
+        if self.kl_reward.is_none() && self.loss.distillation.is_some_and(|table| table.coefficient == 0.0) {
+            return Err(ConfigError::of(
+                "train.loss.distillation.coefficient",
+                "with 0, nothing is learned: train.algorithm = \"distillation\" learns from this distance alone\nhint: set it above 0, or another algorithm",
+            ));
+        }
         match self.filter_groups {
             Some(_) => Err(ConfigError::invalid(
                 "train.filter_groups",

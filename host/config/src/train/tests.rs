@@ -60,6 +60,10 @@ fn a_teacher_is_another_model_and_filters_nothing() {
         ("algorithm = 'distillation'", "train.algorithm = \"distillation\" needs a teacher"),
         ("algorithm = 'distillation'\nreference.every = 2", "train.algorithm = \"distillation\" needs a teacher"),
         (
+            "algorithm = 'distillation'\nreference.path = 'teacher'\nloss.distillation.coefficient = 0",
+            "train.loss.distillation.coefficient: with 0, nothing is learned",
+        ),
+        (
             "algorithm = 'distillation'\nreference.path = 'teacher'\nfilter_groups = {}",
             "train.filter_groups drops groups by their rewards",
         ),

@@ -4,9 +4,9 @@ use super::error::GrammarError;
 use super::lark;
 use super::matching::Grammar;
 use super::reason::reason;
-use super::schema::{self, bound_to};
+use super::schema::{self, Taken, bound_to, ends_with_escape};
 use super::source::GrammarSource;
-use super::tool_calls::{self, Tool};
+use super::tool_calls;
 use super::vocabulary;
 use crate::tokenizer::Tokenizer;
 use crate::tool_calls::ToolCallFormat;
@@ -21,6 +21,8 @@ use std::thread;
 const STACK: usize = 256 << 20;
 /// The most bytes of a regular expression.
 const MOST_REGEX_BYTES: usize = 16 << 10;
+/// The most tools that a reply may call, as in the OpenAI API.
+const MOST_TOOLS: usize = 128;
 /// The most bytes of a Lark grammar, and of all choices.
 const MOST_LARK_BYTES: usize = 64 << 10;
 
@@ -44,10 +46,16 @@ impl GrammarCompiler {
     pub fn compile(&self, source: &GrammarSource) -> Result<Grammar, GrammarError> {
         self.on_a_large_stack(source.name(), || match source {
             GrammarSource::JsonObject => Ok(of_schema(&json!({"type": "object"}))),
-            GrammarSource::JsonSchema(schema) => schema::check(schema).map(|()| of_schema(schema)),
+            GrammarSource::JsonSchema(schema) => {
+                schema::check(schema, &mut Taken::default()).map(|()| of_schema(schema))
+            }
             GrammarSource::Regex(regex) => {
                 check_bytes(regex.len(), MOST_REGEX_BYTES)?;
-                if regex.is_empty() { Err("it is empty".into()) } else { Ok(TopLevelGrammar::from_regex(regex)) }
+                match regex.as_str() {
+                    "" => Err("it is empty".into()),
+                    regex if ends_with_escape(regex) => Err("it ends with a lone `\\`".into()),
+                    regex => Ok(TopLevelGrammar::from_regex(regex)),
+                }
             }
             GrammarSource::Lark(text) => {
                 check_bytes(text.len(), MOST_LARK_BYTES)?;
@@ -77,12 +85,17 @@ impl GrammarCompiler {
     ) -> Result<Grammar, GrammarError> {
         self.on_a_large_stack("the tool choice", || {
             let tools = tool_calls::chosen(tools, name)?;
-            let check = |tool: &Tool| {
-                let checked = schema::check(&tool.parameters);
-                checked.map_err(|why| format!("the parameters of the tool `{}`: {why}", tool.name))
-            };
-            tools.iter().try_for_each(check)?;
-            Ok(TopLevelGrammar::from_lark(tool_calls::lark(format, &tools, &self.tokenizer)?))
+            if tools.len() > MOST_TOOLS {
+                return Err(format!("{} tools are more than {MOST_TOOLS}", tools.len()));
+            }
+            let mut taken = Taken::default();
+            for tool in &tools {
+                let checked = schema::check(&tool.parameters, &mut taken);
+                checked.map_err(|why| format!("the parameters of the tool `{}`: {why}", tool.name))?;
+            }
+            // A named tool is called once.
+            let has_more = name.is_none();
+            Ok(TopLevelGrammar::from_lark(tool_calls::lark(format, &tools, has_more, &self.tokenizer)?))
         })
     }
 

@@ -12,7 +12,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         return Err("`%json` is not supported\nhint: use a JSON schema".into());
     }
     let mut depth = 0usize;
-    for char in text.chars() {
+    for (char, after) in code(text) {
         match char {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
@@ -21,25 +21,31 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         if depth > DEEPEST {
             return Err(format!("its brackets are nested more than {DEEPEST} deep"));
         }
+        if let Some(operator) = endless_operator(char, after) {
+            return Err(format!("{operator} is not supported, since its work has no bound"));
+        }
     }
-    match endless_operator(text) {
-        Some(operator) => Err(format!("{operator} is not supported, since its work has no bound")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// `&`, or `~` before what it negates: where terminals intersect, the library looks at all pairs of their states, such as
 /// 9 million for `/(.{3000})*/ & /(.{3001})*/`. The `~` of a repetition has a number after it. What the library does not
 /// read, it refuses before it does any work.
-fn endless_operator(text: &str) -> Option<&'static str> {
+fn endless_operator(char: char, after: &str) -> Option<&'static str> {
+    match char {
+        '&' => Some("`&`"),
+        '~' if !after.trim_start().starts_with(|next: char| next.is_ascii_digit()) => Some("`~` without a number"),
+        _ => None,
+    }
+}
+
+/// The characters outside of texts, regular expressions, comments and names of special tokens, each with what follows it.
+fn code(text: &str) -> impl Iterator<Item = (char, &str)> {
     let mut rest = text;
-    while let Some(char) = rest.chars().next() {
+    std::iter::from_fn(move || {
+        let char = rest.chars().next()?;
         let after = &rest[char.len_utf8()..];
         rest = match char {
-            '&' => return Some("`&`"),
-            '~' if !after.trim_start().starts_with(|next: char| next.is_ascii_digit()) => {
-                return Some("`~` without a number");
-            }
             '"' => behind(after, '"'),
             '#' => behind_line(after),
             '/' if after.starts_with('/') => behind_line(after),
@@ -51,8 +57,8 @@ fn endless_operator(text: &str) -> Option<&'static str> {
             },
             _ => after,
         };
-    }
-    None
+        Some((char, after))
+    })
 }
 
 /// What follows the line.
@@ -121,9 +127,17 @@ mod tests {
             ("start: <a&b> \"c\"", None),
             ("start: \"a", None),
         ] {
-            assert_eq!(endless_operator(text), operator, "{text}");
+            let found = code(text).find_map(|(char, after)| endless_operator(char, after));
+            assert_eq!(found, operator, "{text}");
         }
         assert!(check("start: A\nA: /a/ & /b/").unwrap_err().starts_with("`&` is not supported"));
+    }
+
+    #[test]
+    fn brackets_in_texts_do_not_nest() {
+        let rules = |rule: &str| format!("start: {}\n", vec![rule; 300].join(" "));
+        assert_eq!(check(&rules("\"(\"")), Ok(()));
+        assert!(check(&rules("( \")\"")).unwrap_err().contains("more than 200 deep"));
     }
 
     #[test]

@@ -9,8 +9,10 @@ mod keywords;
 mod shape;
 mod walk;
 
+pub(super) use keywords::ends_with_escape;
 use llguidance::JsonCompileOptions;
 use serde_json::{Value, json};
+pub(super) use shape::Taken;
 use walk::{children_mut, count};
 
 /// The most bytes of a schema.
@@ -23,15 +25,16 @@ const ESCAPES: &str = "nrbtf\\\"";
 /// The most characters before the `@` of an e-mail address (RFC 5321, section 4.5.3.1), which the library does not bound.
 const LONGEST_LOCAL_PART: u64 = 64;
 
-/// Refuses a schema to which responses cannot be bound, and gives the reason.
-pub(super) fn check(schema: &Value) -> Result<(), String> {
+/// Refuses a schema to which responses cannot be bound, and gives the reason. `taken` counts the work for all schemas of a
+/// grammar.
+pub(super) fn check(schema: &Value, taken: &mut Taken) -> Result<(), String> {
     let bytes = schema.to_string().len();
     if bytes > MOST_BYTES {
         return Err(format!("its {bytes} bytes are more than {MOST_BYTES}"));
     }
     keywords::check(schema)?;
     finite::check(schema)?;
-    shape::check(schema)
+    shape::check(schema, taken)
 }
 
 /// The schema with the settings of the library.

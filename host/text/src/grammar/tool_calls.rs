@@ -160,8 +160,13 @@ impl Form {
     }
 }
 
-/// The grammar of a reply that calls these tools.
-pub(super) fn lark(format: ToolCallFormat, tools: &[Tool], tokenizer: &Tokenizer) -> Result<String, String> {
+/// The grammar of a reply that calls these tools, once or, if it `has_more` calls, as often as the format allows.
+pub(super) fn lark(
+    format: ToolCallFormat,
+    tools: &[Tool],
+    has_more: bool,
+    tokenizer: &Tokenizer,
+) -> Result<String, String> {
     let Some(form) = Form::of(format, tokenizer) else {
         return Err(format!(
             "calls in the form {format:?}, which the model's chat template asks for, are not JSON\nhint: leave the choice to the model, with \"auto\""
@@ -171,7 +176,8 @@ pub(super) fn lark(format: ToolCallFormat, tools: &[Tool], tokenizer: &Tokenizer
         let atoms: Vec<String> = parts.iter().map(|part| atom(part, tokenizer)).collect();
         atoms.join(" ")
     };
-    let more = form.between.map(|between| format!("({} call)*", text(between))).unwrap_or_default();
+    let more =
+        form.between.filter(|_| has_more).map(|between| format!("({} call)*", text(between))).unwrap_or_default();
     let mut grammar = format!("start: {} call {more} {}\n", text(form.begin), text(form.end));
     let names: Vec<String> = (0..tools.len()).map(|number| format!("call_{number}")).collect();
     // Writing to a string does not fail.

@@ -97,8 +97,8 @@ fn cases() -> Vec<Case> {
 }
 
 /// Whether the validator reads dates and times as the format does: 29 February and second 60 do not always exist.
-fn has_rare_time(text: &str) -> bool {
-    text.contains("02-29") || text.contains(":60")
+fn has_rare_time(schema: &Value, text: &str) -> bool {
+    schema.to_string().contains("\"format\":") && (text.contains("02-29") || text.contains(":60"))
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn every_response_is_valid_or_its_schema_is_refused() {
                 }
                 drawn += 1;
                 match serde_json::from_str::<Value>(&text) {
-                    Ok(value) if validator.is_valid(&value) || has_rare_time(&text) => {}
+                    Ok(value) if validator.is_valid(&value) || has_rare_time(&schema, &text) => {}
                     Ok(value) => {
                         wrong.push(format!("{name}, seed {seed}: {:?}: {text}", validator.validate(&value).err()))
                     }

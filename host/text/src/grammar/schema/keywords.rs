@@ -1,8 +1,9 @@
 //! Keywords that the library reads in another way than a validator does, and nesting beyond bounds.
 
-use super::walk::{children, count, list, required};
+use super::walk::{children, count, list, required, target};
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
+use std::ptr::from_ref;
 
 /// The deepest nesting of schemas, and of values within them.
 const DEEPEST: usize = 64;
@@ -15,6 +16,8 @@ const EXACT: u64 = 1 << 53;
 /// The largest divisor that the library reads, with as many decimals at most.
 const LARGEST_DIVISOR: f64 = 10_000.0;
 const DIVISOR_DECIMALS: i32 = 3;
+/// The most properties of a schema in which their number is bounded: the library writes the others out for each.
+const MOST_COUNTED: usize = 200;
 /// Keywords that combine schemas.
 const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
 
@@ -24,6 +27,15 @@ pub(super) fn check(root: &Value) -> Result<(), String> {
     found.check(root, 0)?;
     if found.has_divisor && found.has_all_of {
         return Err("`multipleOf` and `allOf` in one schema are not supported".into());
+    }
+    if found.counts_properties && found.properties > MOST_COUNTED {
+        return Err(format!(
+            "`minProperties` and `maxProperties` are not supported in a schema with more than {MOST_COUNTED} properties"
+        ));
+    }
+    let leads_out = |reference: &&&str| target(root, reference).is_some_and(|to| !found.seen.contains(&from_ref(to)));
+    if let Some(reference) = found.references.iter().find(leads_out) {
+        return Err(format!("`$ref` {reference:?} leads to no schema\nhint: put the schema into `$defs`"));
     }
     let levels = (found.references.len() + 1) * (found.deepest + 1);
     if levels > MOST_LEVELS {
@@ -36,7 +48,12 @@ pub(super) fn check(root: &Value) -> Result<(), String> {
 #[derive(Default)]
 struct Found<'s> {
     references: HashSet<&'s str>,
+    /// The schemas that were checked.
+    seen: HashSet<*const Value>,
     deepest: usize,
+    /// How many properties all objects have.
+    properties: usize,
+    counts_properties: bool,
     has_divisor: bool,
     has_all_of: bool,
 }
@@ -47,6 +64,7 @@ impl<'s> Found<'s> {
         if depth > DEEPEST {
             return Err(format!("schemas are nested more than {DEEPEST} deep"));
         }
+        self.seen.insert(from_ref(schema));
         let Value::Object(schema) = schema else { return Ok(()) };
         if schema.contains_key("x-guidance") {
             return Err("`x-guidance` is not supported".into());
@@ -60,6 +78,11 @@ impl<'s> Found<'s> {
         }
         self.check_numbers(schema)?;
         check_counts(schema)?;
+        check_items(schema)?;
+        check_patterns(schema)?;
+        self.properties += schema.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+        self.counts_properties |=
+            ["minProperties", "maxProperties"].iter().any(|keyword| schema.contains_key(*keyword));
         self.has_all_of |= schema.contains_key("allOf");
         for value in schema.get("const").into_iter().chain(list(schema, "enum").unwrap_or_default()) {
             check_value(value, 0)?;
@@ -95,6 +118,30 @@ fn check_reference(reference: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("`$ref` {reference:?} is not supported\nhint: refer to a place within the schema, `#/$defs/NAME`"))
+}
+
+/// Refuses keywords of different drafts: the library reads those of the older one, and a validator those of the newer.
+fn check_items(schema: &Map<String, Value>) -> Result<(), String> {
+    let of_older = schema.contains_key("additionalItems") || schema.get("items").is_some_and(Value::is_array);
+    match of_older && schema.contains_key("prefixItems") {
+        true => Err("`prefixItems` beside `additionalItems` or a list of `items` is not supported".into()),
+        false => Ok(()),
+    }
+}
+
+/// Refuses patterns that are none, and that the library takes for others.
+fn check_patterns(schema: &Map<String, Value>) -> Result<(), String> {
+    let of_names = schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let own = schema.get("pattern").and_then(Value::as_str);
+    match own.into_iter().chain(of_names.map(String::as_str)).find(|pattern| ends_with_escape(pattern)) {
+        Some(pattern) => Err(format!("the pattern {pattern:?} ends with a lone `\\`")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a regular expression ends with a `\` that escapes nothing.
+pub(in super::super) fn ends_with_escape(regex: &str) -> bool {
+    regex.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 
 /// Refuses numbers of properties that the library does not count as a validator does.
@@ -159,6 +206,7 @@ mod tests {
 
     #[test]
     fn what_the_library_would_misread_is_refused() {
+        let properties: Map<String, Value> = (0..=MOST_COUNTED).map(|at| (at.to_string(), json!({}))).collect();
         for (schema, why) in [
             (json!({"x-guidance": {"lenient": true}}), "`x-guidance`"),
             (json!({"items": {"$id": "a"}}), "`$id` within"),
@@ -169,6 +217,18 @@ mod tests {
             (json!({"const": ["nul\0"]}), "the control character '\\0'"),
             (json!({"enum": [{"a\u{1f}": 1}]}), "the control character '\\u{1f}'"),
             (json!({"minimum": 1e30}), "`minimum`: the number"),
+            (
+                json!({"$ref": "#/components/a", "components": {"a": {}}}),
+                "`$ref` \"#/components/a\" leads to no schema",
+            ),
+            (json!({"prefixItems": [{}], "additionalItems": false}), "`prefixItems` beside"),
+            (json!({"prefixItems": [{}], "items": [{}]}), "`prefixItems` beside"),
+            (json!({"pattern": "a\\"}), "the pattern \"a\\\\\" ends"),
+            (json!({"patternProperties": {"\\\\\\": {}}}), "ends with a lone"),
+            (
+                json!({"maxProperties": 1, "allOf": [{"properties": properties}]}),
+                "`maxProperties` are not supported in",
+            ),
             (json!({"multipleOf": 0}), "`multipleOf` must be above 0"),
             (json!({"multipleOf": 0.0001}), "`multipleOf` must be above 0"),
             (json!({"multipleOf": 3, "$ref": "#"}), "`multipleOf` beside `$ref`"),
@@ -185,6 +245,7 @@ mod tests {
             json!({"properties": {"$id": {"const": 5}, "x-guidance": {}}}),
             json!({"minProperties": 2, "required": ["a"], "multipleOf": 0.25}),
             json!({"const": 9_007_199_254_740_992u64}),
+            json!({"properties": properties.clone(), "pattern": "a\\\\"}),
             json!({"enum": ["\n\r\t\u{8}\u{c}\u{7f}\\\""], "required": ["\0"]}),
         ] {
             assert_eq!(refused(schema.clone()), None, "{schema}");

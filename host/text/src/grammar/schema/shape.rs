@@ -15,7 +15,7 @@ const MOST_PARTS: u64 = 200_000;
 const MOST_STEPS: u64 = 50_000;
 /// The most combinations within each other; the library has the same limit.
 const DEEPEST: usize = 128;
-/// The most comparisons between alternatives of `oneOf`, or between patterns.
+/// The most comparisons between alternatives of `oneOf`, between patterns, or between properties.
 const MOST_COMPARISONS: u64 = 1 << 26;
 /// A comparison of two patterns takes as long as so many of alternatives.
 const OF_PATTERNS: u64 = 10_000;
@@ -42,9 +42,17 @@ const ANNOTATIONS: [&str; 15] = [
 /// The types of values.
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 
-/// Refuses a schema that would grow too large.
-pub(super) fn check(root: &Value) -> Result<(), String> {
-    let mut combined = Combined { root, references: HashMap::new(), steps: 0, comparisons: 0, parts: 0 };
+/// What the schemas of a grammar have taken together.
+#[derive(Default)]
+pub(in super::super) struct Taken {
+    steps: u64,
+    comparisons: u64,
+    parts: u64,
+}
+
+/// Refuses a schema that would grow too large, after others of its grammar.
+pub(super) fn check(root: &Value, taken: &mut Taken) -> Result<(), String> {
+    let mut combined = Combined { root, references: HashMap::new(), taken };
     let shape = combined.of(root)?;
     combined.keep(&shape)
 }
@@ -101,17 +109,14 @@ impl<'s> Shape<'s> {
 }
 
 /// What has been combined of a schema.
-struct Combined<'s> {
+struct Combined<'s, 't> {
     root: &'s Value,
     /// The schemas that references lead to; `None` while one is combined.
     references: HashMap<&'s str, Option<Shared<'s>>>,
-    steps: u64,
-    comparisons: u64,
-    /// The parts of all that is kept.
-    parts: u64,
+    taken: &'t mut Taken,
 }
 
-impl<'s> Combined<'s> {
+impl<'s> Combined<'s, '_> {
     fn of(&mut self, schema: &'s Value) -> Result<Shared<'s>, String> {
         self.step()?;
         let Value::Object(schema) = schema else {
@@ -325,24 +330,27 @@ impl<'s> Combined<'s> {
         patterns: BTreeMap<&'s str, Shared<'s>>,
         rest: Option<Shared<'s>>,
     ) -> Result<Shared<'s>, String> {
+        // The library looks at all later properties at each.
+        let names = properties.len() as u64;
+        self.compare(names.saturating_mul(names))?;
         let count = patterns.len() as u64;
         self.compare(count.saturating_mul(count).saturating_mul(OF_PATTERNS))?;
         Ok(Shape::new(Kind::Object { properties, patterns, rest }))
     }
 
     fn compare(&mut self, comparisons: u64) -> Result<(), String> {
-        self.comparisons = self.comparisons.saturating_add(comparisons);
-        if self.comparisons > MOST_COMPARISONS { Err(too_large()) } else { Ok(()) }
+        self.taken.comparisons = self.taken.comparisons.saturating_add(comparisons);
+        if self.taken.comparisons > MOST_COMPARISONS { Err(too_large()) } else { Ok(()) }
     }
 
     fn step(&mut self) -> Result<(), String> {
-        self.steps += 1;
-        if self.steps > MOST_STEPS { Err(too_large()) } else { Ok(()) }
+        self.taken.steps += 1;
+        if self.taken.steps > MOST_STEPS { Err(too_large()) } else { Ok(()) }
     }
 
     fn keep(&mut self, shape: &Shape) -> Result<(), String> {
-        self.parts = self.parts.saturating_add(shape.parts);
-        if self.parts > MOST_PARTS { Err(too_large()) } else { Ok(()) }
+        self.taken.parts = self.taken.parts.saturating_add(shape.parts);
+        if self.taken.parts > MOST_PARTS { Err(too_large()) } else { Ok(()) }
     }
 }
 
@@ -404,7 +412,7 @@ mod tests {
                 json!({"$defs": {"a": tree}, "allOf": [{"$ref": "#/$defs/a"}, {"properties": {"l": {"$ref": "#/$defs/a"}}}]}),
             ),
         ] {
-            assert!(check(&large).is_err(), "{what}");
+            assert!(check(&large, &mut Taken::default()).is_err(), "{what}");
         }
     }
 
@@ -423,7 +431,7 @@ mod tests {
             json!({"$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
                    "type": "array", "items": {"$ref": "#/$defs/node"}}),
         ] {
-            assert_eq!(check(&usual), Ok(()));
+            assert_eq!(check(&usual, &mut Taken::default()), Ok(()));
         }
     }
 }
