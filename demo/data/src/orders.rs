@@ -71,7 +71,7 @@ impl Order {
         rows
     }
 
-    /// The purchase `index` of the warm-up. The answers are those of the plugin `shop`.
+    /// The purchase `index` of the warm-up. The plugin `shop` gives these answers.
     fn conversation(self, index: usize) -> Value {
         let Self { item, count } = self;
         let total = count * price(item);

@@ -206,7 +206,7 @@ def lines(*paths):
 
 
 def compare(out, alone, count):
-    """The lines of the job are those of one process, byte for byte."""
+    """Checks that the job has the lines of one process, byte for byte."""
     number = 0
     for number, (ours, theirs) in enumerate(zip_longest(lines(*sorted(out.glob("part-*.jsonl"))), lines(alone)), 1):
         assert ours == theirs, f"row {number - 1}: {ours} instead of {theirs}"

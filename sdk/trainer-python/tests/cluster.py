@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 from typing import Any
 
 # Workers would give way to every other program, and a node would give up on a slow start. Ray reads these in each process
@@ -22,8 +23,8 @@ def start(cpus: int, store: int) -> Any:
     for _ in range(_TRIES - 1):
         try:
             return _start(node)
-        except Exception:  # Ray has no type for it.
-            continue
+        except Exception as error:  # Ray has no type for it.
+            print(f"Ray did not start: {error}", file=sys.stderr)
     return _start(node)
 
 
