@@ -46,6 +46,33 @@ fn gradients(
     (stats, last_gradients(model, &trainer))
 }
 
+/// Compares about `count` elements of each gradient with the slope of `plain`, by central differences. They may differ by
+/// `absolute`, and by `relative` of the slope.
+fn assert_slopes(
+    model: &Model,
+    gradients: &[(String, Vec<f64>)],
+    count: usize,
+    [absolute, relative]: [f64; 2],
+    what: &str,
+    plain: impl Fn() -> f64,
+) {
+    for ((name, parameter), (_, gradient)) in model.parameters().iter().zip(gradients) {
+        let flat = parameter.detach().flatten(0, -1);
+        for at in (0..gradient.len()).step_by(1 + gradient.len() / count) {
+            let mut element = flat.get(at as i64);
+            let value = element.double_value(&[]);
+            let mut at_shift = |shift: f64| {
+                let _ = element.fill_(value + shift);
+                plain()
+            };
+            let slope = (at_shift(1e-5) - at_shift(-1e-5)) / 2e-5;
+            let _ = element.fill_(value);
+            let (error, found) = ((slope - gradient[at]).abs(), gradient[at]);
+            assert!(error < absolute + relative * slope.abs(), "{what}, {name}[{at}]: {found} is not {slope}");
+        }
+    }
+}
+
 /// A number of an update.
 fn number(stats: &UpdateStats, name: &str) -> f64 {
     stats.statistics.get(name).unwrap()
@@ -126,25 +153,8 @@ fn loss_and_gradient_are_those_of_plain_loops_and_finite_differences() {
         let loss = number(&stats, "loss");
         assert!((loss - expected).abs() < 1e-10, "{aggregation:?}: {loss} is not {expected}");
         assert!(number(&stats, "clip_fraction_high") > 0.0 && number(&stats, "clip_fraction_low") > 0.0);
-        for ((name, parameter), (_, gradient)) in model.parameters().iter().zip(&gradients) {
-            let flat = parameter.detach().flatten(0, -1);
-            for at in (0..gradient.len()).step_by(1 + gradient.len() / 4) {
-                let mut element = flat.get(at as i64);
-                let value = element.double_value(&[]);
-                let mut at_shift = |shift: f64| {
-                    let _ = element.fill_(value + shift);
-                    plain_loss(&model, &reference, &rows, &config)
-                };
-                let slope = (at_shift(1e-5) - at_shift(-1e-5)) / 2e-5;
-                let _ = at_shift(0.0);
-                let error = (slope - gradient[at]).abs();
-                assert!(
-                    error < 1e-7 + 1e-6 * slope.abs(),
-                    "{aggregation:?}, {name}[{at}]: {} is not {slope}",
-                    gradient[at]
-                );
-            }
-        }
+        let plain = || plain_loss(&model, &reference, &rows, &config);
+        assert_slopes(&model, &gradients, 4, [1e-7, 1e-6], &format!("{aggregation:?}"), plain);
     }
 }
 

@@ -77,22 +77,9 @@ fn the_distance_and_its_gradient_are_those_of_plain_loops_and_finite_differences
             let found = number(&stats, name);
             assert!(expected > 0.01 && (found - expected).abs() < 1e-6, "{name}, {beta}: {found} is not {expected}");
         }
-        for ((name, parameter), (_, gradient)) in model.parameters().iter().zip(&gradients) {
-            let flat = parameter.detach().flatten(0, -1);
-            for at in (0..gradient.len()).step_by(1 + gradient.len() / 3) {
-                let mut element = flat.get(at as i64);
-                let value = element.double_value(&[]);
-                let mut at_shift = |shift: f64| {
-                    let _ = element.fill_(value + shift);
-                    plain_distance(&model, &teacher, &rows, beta, top_k)
-                };
-                let slope = (at_shift(1e-5) - at_shift(-1e-5)) / 2e-5;
-                let _ = at_shift(0.0);
-                let error = (slope - gradient[at]).abs();
-                // What the teacher says has 32 bits.
-                assert!(error < 1e-6 + 1e-5 * slope.abs(), "{beta}, {name}[{at}]: {} is not {slope}", gradient[at]);
-            }
-        }
+        // What the teacher says has 32 bits.
+        let plain = || plain_distance(&model, &teacher, &rows, beta, top_k);
+        assert_slopes(&model, &gradients, 3, [1e-6, 1e-5], &beta.to_string(), plain);
     }
 }
 

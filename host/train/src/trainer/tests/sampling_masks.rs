@@ -137,21 +137,8 @@ fn the_expected_gradient_is_the_gradient_of_the_policy_that_draws() {
         };
         // Masks follow their tokens into micro-batches.
         let (found, split, without) = (gradients(&rows, 1000), gradients(&rows, 20), gradients(&stripped(&rows), 1000));
-        for ((parameter, tensor), (_, gradient)) in model.parameters().iter().zip(&found) {
-            let flat = tensor.detach().flatten(0, -1);
-            for at in (0..gradient.len()).step_by(1 + gradient.len() / 4) {
-                let mut element = flat.get(at as i64);
-                let value = element.double_value(&[]);
-                let mut at_shift = |shift: f64| {
-                    let _ = element.fill_(value + shift);
-                    expected_reward(&model, &sampling)
-                };
-                let slope = (at_shift(1e-5) - at_shift(-1e-5)) / 2e-5;
-                let _ = element.fill_(value);
-                let (error, found) = ((slope + gradient[at]).abs(), -gradient[at]);
-                assert!(error < 1e-6 + 1e-5 * slope.abs(), "{name}, {parameter}[{at}]: {found} is not {slope}");
-            }
-        }
+        // The loss falls as the reward rises.
+        assert_slopes(&model, &found, 4, [1e-6, 1e-5], name, || -expected_reward(&model, &sampling));
         let flat = |all: &[(String, Vec<f64>)]| all.iter().flat_map(|(_, of)| of.clone()).collect::<Vec<f64>>();
         let norm = |all: &[f64]| all.iter().map(|x| x * x).sum::<f64>().sqrt();
         let distance = |other: &[(String, Vec<f64>)]| {
