@@ -2,6 +2,7 @@
 //! showed asks for its job to be repeated in ways that are slower, and lack
 //! less. programs/python/signs.py describes the request.
 
+use crate::language::Language;
 use gavel_sdk::exec::{self, Ending, Error, Job, Output};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ pub(crate) struct Ran {
 }
 
 /// Runs `count` jobs at once, and repeats those that ask for it.
-pub(crate) fn run(count: usize, job: impl Fn(usize, &Ways) -> Job) -> Vec<Result<Ran, Error>> {
+pub(crate) fn run(language: Language, count: usize, job: impl Fn(usize, &Ways) -> Job) -> Vec<Result<Ran, Error>> {
     let mut ways = vec![Ways::new(); count];
     let mut ran: Vec<Option<Result<Ran, Error>>> = (0..count).map(|_| None).collect();
     let mut open: Vec<usize> = (0..count).collect();
@@ -38,7 +39,10 @@ pub(crate) fn run(count: usize, job: impl Fn(usize, &Ways) -> Job) -> Vec<Result
         for (at, output) in open.into_iter().zip(outputs) {
             let (ran, ways) = (&mut ran[at], &mut ways[at]);
             let next = output.map(|output| {
-                let (new, lacking) = wanted(&output, ways);
+                let (new, lacking) = match language.repeats_jobs() {
+                    true => wanted(&output, ways),
+                    false => (false, None),
+                };
                 if new {
                     asking.push(at);
                 }

@@ -1,10 +1,10 @@
-//! Runs tests that are written as Python, in a child that does not have the
+//! Runs tests that are written as code, in a child that does not have the
 //! code. Other children, which have only the code and the calls, answer the
 //! calls; then the tests run again.
 
-use crate::PythonTests;
 use crate::checks::Tests;
 use crate::repeat::{Ran, Ways, run};
+use crate::tester::Tester;
 use crate::verdict::{Kind, Tally, Verdict, cut, failure};
 use gavel_sdk::Failure;
 use gavel_sdk::exec::{self, Ending, Output};
@@ -47,7 +47,7 @@ struct Judged {
     outcome: Outcome,
     why: String,
     calls: Vec<Box<RawValue>>,
-    /// Whether code that answers every call with `None` passes it.
+    /// Whether code that answers every call with `None` or `undefined` passes it.
     blank: bool,
 }
 
@@ -60,7 +60,7 @@ enum Outcome {
     Unsupported,
 }
 
-impl PythonTests {
+impl Tester {
     /// The verdict of each case.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl PythonTests {
             if open.is_empty() {
                 break;
             }
-            let ran = run(open.len(), |number, repeat| {
+            let ran = run(self.language, open.len(), |number, repeat| {
                 let calls = Calls { code, calls: &cases[open[number]].calls, repeat };
                 self.job(json(&calls), "")
             });
@@ -87,7 +87,7 @@ impl PythonTests {
                 lacking[at] = lacking[at].take().or(what);
                 answers[at] = answered(std::mem::take(&mut cases[at].calls), &output);
             }
-            let run = self.job(json(&job(tests, self.most(), &answers)), "");
+            let run = self.job(json(&job(tests, self.max_tests.get(), &answers)), "");
             let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
             match judged(&output) {
                 Ok(judged) if judged.len() == cases.len() => cases = judged,
@@ -106,7 +106,7 @@ impl PythonTests {
 
     /// The results of the tests before they have any answer.
     fn tested(&self, tests: &Tests) -> Result<Vec<Judged>, Failure> {
-        let run = self.job(json(&job(tests, self.most(), &[])), "");
+        let run = self.job(json(&job(tests, self.max_tests.get(), &[])), "");
         let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
         let cases = judged(&output).map_err(|what| Failure::invalid_input(format!("the tests of the row: {what}")))?;
         let unsupported = cases.iter().find(|case| case.outcome == Outcome::Unsupported);
