@@ -13,6 +13,7 @@ mod hashes;
 mod learning;
 mod learning_judges;
 mod libtorch;
+mod node;
 mod plot;
 mod programs;
 mod python;
@@ -38,9 +39,9 @@ Usage: cargo xtask <command>
 
 Commands:
   setup             install what is missing: the target wasm32-wasip2 and libtorch
-  plugins           set up the target and componentize-py, then build the plugins to
-                    target/plugins/ and what the tests load to target/guests/ and
-                    target/hostile/
+  plugins           set up the target, componentize-py and componentize-js, then build
+                    the plugins to target/plugins/ and what the tests load to
+                    target/guests/ and target/hostile/
   demo [--seed N]   set up, build everything, and train the demo model (N: 1 by default)
   demo-tools [--seed N]
                     the same with a policy that learns to call a calculator

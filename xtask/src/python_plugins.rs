@@ -16,7 +16,7 @@ use std::path::Path;
 /// not changed is not built again, as a build takes most of a minute.
 pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<String>> {
     let sources = root.join("plugins");
-    let names = programs::names(&sources)?;
+    let names = programs::with_main(&sources, "main.py")?;
     for name in &names {
         ui::step(&format!("plugin {name}"), || {
             let source = sources.join(name);

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 const PACKAGE: &str = "sdk/trainer-python";
 /// The folder of the package with the large components, from the root.
 const LARGE_PACKAGE: &str = "sdk/trainer-python-plugins";
-/// The large components: the standard rewards in Python, and the program that runs Python. A Python component compresses
-/// to a third.
-const LARGE: [&str; 3] = ["math-verify", "python", "reasoning-gym"];
+/// The large components: the standard rewards in Python, and the programs that run Python and JavaScript. A Python
+/// component compresses to a third.
+const LARGE: [&str; 4] = ["javascript", "math-verify", "python", "reasoning-gym"];
 /// The folder of wheels, from the root.
 const WHEELS: &str = "target/wheels";
 /// The oldest glibc that the extension module runs with.

@@ -16,6 +16,7 @@ class LargePlugins(unittest.TestCase):
             ("math-verify", lambda: Scorer(["math-verify"])),
             ("reasoning-gym", lambda: Scorer(["reasoning-gym"])),
             ("python", lambda: Scorer(["python-tests"], exec={"python": {"path": "python"}})),
+            ("javascript", lambda: Scorer(["code-tests"], exec={"javascript": {"path": "javascript"}})),
         ]:
             with self.subTest(name):
                 with self.assertRaises(ValueError) as raised:
@@ -43,6 +44,20 @@ class LargePlugins(unittest.TestCase):
         rows = [
             {"response": f"```python\nprint({code})\n```", "ground_truth": truth}
             for code in ("sum(map(int, input().split()))", "41")
+        ]
+        self.assertEqual([outcome.reward for outcome in scorer.score(rows)], [1.0, 0.0])
+
+    @unittest.skipUnless(IS_INSTALLED, "gavel-rl-plugins is not installed")
+    def test_javascript_runs_the_code_of_a_response(self) -> None:
+        limits = {"cpu": "60s", "timeout": "5m"}
+        program = {"path": "javascript", "limits": limits}
+        reward = Reward("code-tests", params={"language": "javascript"}, grant={"exec": ["javascript"]})
+        scorer = Scorer([reward], limits=limits, exec={"javascript": program})
+        truth = json.dumps({"inputs": ["19 23"], "outputs": ["42"]})
+        numbers = "require('fs').readFileSync(0, 'utf8').split(' ').map(Number)"
+        rows = [
+            {"response": f"```js\nconst [a, b] = {numbers}\nconsole.log({code})\n```", "ground_truth": truth}
+            for code in ("a + b", "a - b")
         ]
         self.assertEqual([outcome.reward for outcome in scorer.score(rows)], [1.0, 0.0])
 

@@ -2,8 +2,8 @@
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
-use crate::programs;
 use crate::setup::cannot;
+use crate::{node, programs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
 /// Writes Gavel's licence, and `THIRD-PARTY-LICENSES.txt` with the licences of everything else: crates, Rust's standard
-/// library, Python and the packages in plugins, libtorch and its libraries.
+/// library, Python and the packages in plugins, the engine of JavaScript, libtorch and its libraries.
 pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) -> Result<()> {
     let own = folder.join("LICENSE");
     fs::copy(root.join("LICENSE"), &own).map_err(|error| cannot("write", &own, &error))?;
@@ -24,6 +24,7 @@ pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) ->
     }
     rust(&mut texts)?;
     python(&root.join("plugins"), environment, &mut texts)?;
+    javascript(&mut texts)?;
     let beside = libtorch.parent().unwrap_or(libtorch);
     for about in distributions(beside, |name| name.starts_with("torch-") || name.starts_with("nvidia_cuda_")) {
         texts.add_distribution(&about);
@@ -139,11 +140,24 @@ fn python(plugins: &Path, environment: &Path, texts: &mut Texts) -> Result<()> {
     for about in distributions(Path::new(packages), |name| name.starts_with("componentize_py-")) {
         texts.add_distribution(&about);
     }
-    for name in programs::names(plugins)? {
+    for name in programs::with_main(plugins, "main.py")? {
         for about in distributions(&plugins.join(name).join("build/packages"), |_| true) {
             texts.add_distribution(&about);
         }
     }
+    Ok(())
+}
+
+/// Adds the engine of JavaScript, which is in the program that runs it.
+fn javascript(texts: &mut Texts) -> Result<()> {
+    let package = node::componentize_js()?.join(node::PACKAGE);
+    if !texts.add("componentize-js, with StarlingMonkey", &package) {
+        texts.add_named("componentize-js, with StarlingMonkey", "Apache-2.0 WITH LLVM-exception");
+    }
+    texts.add_named(
+        "SpiderMonkey, in componentize-js; its source is at https://github.com/mozilla-firefox/firefox",
+        "MPL-2.0, https://mozilla.org/MPL/2.0/",
+    );
     Ok(())
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 # In the package gavel-rl-plugins.
-_LARGE = ("math-verify", "python", "reasoning-gym")
+_LARGE = ("javascript", "math-verify", "python", "reasoning-gym")
 
 
 @dataclass(frozen=True)
