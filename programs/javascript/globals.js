@@ -25,8 +25,11 @@ export function install({ host, loop, exit }) {
   const timers = makeTimers(loop);
   const { promises, ...globalTimers } = timers;
   const modules = makeModules({ process, files: makeFiles(input, outputs, loop), console, timers });
-  const define = (name, value) => Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
-  for (const name of REMOVED) delete globalThis[name];
+  const define = (name, value) => {
+    // What the engine does not let go is at least overwritten.
+    if (!Reflect.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false })) globalThis[name] = value;
+  };
+  for (const name of REMOVED) Reflect.deleteProperty(globalThis, name);
   for (const [name, value] of Object.entries({ ...globalTimers, process, console, Buffer, global: globalThis })) define(name, value);
   if (Error.captureStackTrace === undefined) {
     Object.defineProperty(Error, "captureStackTrace", { value() {}, writable: true, configurable: true });

@@ -9,6 +9,7 @@ import { Runner } from "./runner.js";
 
 // The engine's own, before code can replace it.
 const engineTimeout = globalThis.setTimeout;
+const EnginePromise = Promise;
 const { min } = Math;
 
 /** The most bytes that WASI takes in one write. */
@@ -22,7 +23,7 @@ const host = {
     const stream = getStdin();
     const parts = [];
     try {
-      for (;;) parts.push(Uint8Array.from(stream.blockingRead(1n << 16n)));
+      for (;;) parts.push(new Uint8Array(stream.blockingRead(1n << 16n)));
     } catch {
       // The end of the stream is an error of it.
     }
@@ -43,7 +44,7 @@ const host = {
   },
 
   /** Waits for this many milliseconds of the sandbox's clock, and for all that promises have to do before. */
-  wait: (milliseconds) => new Promise((resolve) => engineTimeout(resolve, milliseconds)),
+  wait: (milliseconds) => new EnginePromise((resolve) => engineTimeout(resolve, milliseconds)),
 };
 const streams = [];
 const runner = new Runner(host);

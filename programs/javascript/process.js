@@ -7,9 +7,9 @@ export class Exited extends Error {}
 
 const VERSION = "20.20.2";
 
+/** The process over its streams. `now` is the time since its begin in milliseconds, and `exit` ends the child. */
 export function makeProcess({ loop, stdin, stdout, stderr, now, exit }) {
-  const begin = now();
-  const nanoseconds = () => BigInt(Math.round((now() - begin) * 1e6)) + 1_000_000_000n;
+  const nanoseconds = () => BigInt(Math.round(now() * 1e6)) + 1_000_000_000n;
   const hrtime = (since) => {
     const time = nanoseconds() - (since === undefined ? 0n : BigInt(since[0]) * 1_000_000_000n + BigInt(since[1]));
     return [Number(time / 1_000_000_000n), Number(time % 1_000_000_000n)];
@@ -39,9 +39,9 @@ export function makeProcess({ loop, stdin, stdout, stderr, now, exit }) {
     abort: () => exit(134),
     nextTick: (callback, ...values) => loop.tick(callback, values),
     cwd: () => "/",
-    uptime: () => (now() - begin) / 1000,
+    uptime: () => now() / 1000,
     memoryUsage: Object.assign(memory, { rss: () => memory().rss }),
-    cpuUsage: () => ({ user: Math.round((now() - begin) * 1000), system: 0 }),
+    cpuUsage: () => ({ user: Math.round(now() * 1000), system: 0 }),
     emitWarning: (warning) => stderr.write(`(node:1) ${warning?.name ?? "Warning"}: ${warning?.message ?? warning}\n`),
     binding() {
       throw new Error("No such module");

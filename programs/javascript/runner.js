@@ -152,6 +152,8 @@ function report(error) {
   const [title, ...rest] = errorText(error).replace(/^\[([^]*)\]$/, "$1").split("\n");
   const places = rest.filter((line) => line.startsWith("    at "));
   const words = rest.filter((line) => !line.startsWith("    at "));
-  const first = places[0]?.match(/main\.js:\d+/)?.[0];
+  // The code begins in the third line of a function. A mistake in its syntax has no place in the stack.
+  const line = error instanceof SyntaxError && error.lineNumber > 2 ? `main.js:${error.lineNumber - 2}` : undefined;
+  const first = places[0]?.match(/main\.js:\d+/)?.[0] ?? line;
   return [...places, ...words, first === undefined ? title : `${title} (${first})`].join("\n");
 }
