@@ -44,8 +44,8 @@ export class Loop {
   now = 0;
   byNumber = new Map();
   #next = 1;
-  #timers = [];
-  #immediates = [];
+  #timers = new Set();
+  #immediates = new Set();
   #ticks = [];
   #sources = [];
   #isRunning = false;
@@ -62,14 +62,14 @@ export class Loop {
     const timer = new Timer(this, this.now + delay, delay, repeats, callback, values);
     Object.defineProperty(timer, "number", { value: this.#next });
     this.#next += 1;
-    this.#timers.push(timer);
+    this.#timers.add(timer);
     return timer;
   }
 
   immediate(callback, values) {
     if (typeof callback !== "function") throw new TypeError('The "callback" argument must be of type function');
     const immediate = new Timer(this, 0, 0, false, callback, values);
-    this.#immediates.push(immediate);
+    this.#immediates.add(immediate);
     return immediate;
   }
 
@@ -77,8 +77,8 @@ export class Loop {
     if (typeof timer === "number" || typeof timer === "string") timer = this.byNumber.get(Number(timer));
     if (!(timer instanceof Timer)) return;
     timer.isOpen = false;
-    this.#timers = this.#timers.filter((each) => each !== timer);
-    this.#immediates = this.#immediates.filter((each) => each !== timer);
+    this.#timers.delete(timer);
+    this.#immediates.delete(timer);
   }
 
   /** Runs `callback` before what promises have to do, as far as that has not begun. */
@@ -124,7 +124,7 @@ export class Loop {
     await this.#wait(0);
     for (;;) {
       let isIdle = true;
-      const due = this.#timers.filter((timer) => timer.time <= this.now + 1).sort((one, other) => one.time - other.time);
+      const due = [...this.#timers].filter((timer) => timer.time <= this.now + 1).sort((one, other) => one.time - other.time);
       if (due.length > 0) this.now = Math.max(this.now, due[0].time);
       for (const timer of due) {
         if (!timer.isOpen || timer.time > this.now + 1) continue;
@@ -142,7 +142,7 @@ export class Loop {
         await this.#wait(0);
       }
       const immediates = this.#immediates;
-      this.#immediates = [];
+      this.#immediates = new Set();
       for (const immediate of immediates) {
         if (!immediate.isOpen) continue;
         isIdle = false;
@@ -151,9 +151,13 @@ export class Loop {
         await this.#wait(0);
       }
       if (!isIdle) continue;
-      const open = this.#timers.filter((timer) => timer.hasRef());
-      if (open.length === 0) return;
-      const first = Math.min(...this.#timers.map((timer) => timer.time));
+      let first = Infinity;
+      let isOpen = false;
+      for (const timer of this.#timers) {
+        first = Math.min(first, timer.time);
+        isOpen ||= timer.hasRef();
+      }
+      if (!isOpen) return;
       await this.#wait(Math.max(0, first - this.now));
       this.now = Math.max(this.now, first);
     }
