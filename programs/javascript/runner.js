@@ -19,7 +19,8 @@ import { Exited } from "./process.js";
 import { decode, json } from "./values.js";
 
 const { parse, stringify } = JSON;
-const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+// The engine knows no properties of Unicode.
+const IDENTIFIER = /^[A-Za-z_$\u0080-\uffff][\w$\u0080-\uffff]*$/;
 
 export class Runner {
   #host;

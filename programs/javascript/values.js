@@ -4,7 +4,7 @@ const { stringify } = JSON;
 
 /** The value as JSON. Sets, maps and typed arrays become arrays and objects, `undefined` becomes null, and a whole
  * number of any size keeps its digits. What is no number has no form in JSON, and equals nothing. */
-export function json(value, above = []) {
+export function json(value, above = new Set()) {
   switch (typeof value) {
     case "bigint":
       return String(value);
@@ -23,11 +23,17 @@ export function json(value, above = []) {
   if (value === null) return "null";
   if (value instanceof Number || value instanceof String || value instanceof Boolean) return json(value.valueOf());
   if (value instanceof Date) return stringify(value);
-  if (above.includes(value)) throw new TypeError("the function returned a value that contains itself");
-  const within = [...above, value];
-  if (value instanceof Map) return object([...value], within);
-  if (typeof value[Symbol.iterator] === "function") return `[${Array.from(value, (each) => json(each, within)).join(",")}]`;
-  return object(Object.keys(value).map((key) => [key, value[key]]), within);
+  if (above.has(value)) throw new TypeError("the function returned a value that contains itself");
+  above.add(value);
+  const text = content(value, above);
+  above.delete(value);
+  return text;
+}
+
+function content(value, above) {
+  if (value instanceof Map) return object([...value], above);
+  if (typeof value[Symbol.iterator] === "function") return `[${Array.from(value, (each) => json(each, above)).join(",")}]`;
+  return object(Object.keys(value).map((key) => [key, value[key]]), above);
 }
 
 function object(entries, above) {
@@ -39,7 +45,7 @@ function object(entries, above) {
 export class NoForm extends Error {}
 
 /** The value in JSON, so that another child gets an equal one. */
-export function encode(value, above = []) {
+export function encode(value, above = new Set()) {
   switch (typeof value) {
     case "undefined":
       return { undefined: 0 };
@@ -56,17 +62,23 @@ export function encode(value, above = []) {
       return value;
   }
   if (value === null) return null;
-  if (above.includes(value)) throw new NoForm("value that contains itself");
-  const within = [...above, value];
-  const all = (values) => Array.from(values, (each) => encode(each, within));
+  if (above.has(value)) throw new NoForm("value that contains itself");
+  above.add(value);
+  const form = formOf(value, above);
+  above.delete(value);
+  return form;
+}
+
+function formOf(value, above) {
+  const all = (values) => Array.from(values, (each) => encode(each, above));
   if (Array.isArray(value)) return all(value);
-  if (value instanceof Map) return { map: Array.from(value, ([key, each]) => [encode(key, within), encode(each, within)]) };
+  if (value instanceof Map) return { map: Array.from(value, ([key, each]) => [encode(key, above), encode(each, above)]) };
   if (value instanceof Set) return { set: all(value) };
   if (value instanceof Date) return { date: value.getTime() };
   if (value instanceof Uint8Array) return { bytes: [...value] };
   const parent = Object.getPrototypeOf(value);
   if (parent !== null && parent !== Object.prototype) throw new NoForm(String(parent.constructor?.name ?? "object"));
-  return { object: Object.keys(value).map((key) => [key, encode(value[key], within)]) };
+  return { object: Object.keys(value).map((key) => [key, encode(value[key], above)]) };
 }
 
 /** The value that `encode` wrote. */
