@@ -7,6 +7,7 @@ mod calls;
 mod check;
 mod common;
 mod contracts;
+mod javascript_output;
 mod page;
 mod python_output;
 mod tool_sessions;

@@ -1,10 +1,7 @@
 //! `code-tests` passes on the whole input and output of JavaScript. If it cut
 //! them silently, an honest answer would score 0.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::built;
+use crate::common::built;
 use gavel_data::Blame;
 use gavel_harness::{Call, Harness, LoadedPlugin, sample};
 use gavel_plugin::{Grants, Limits, ProgramSpec};
