@@ -39,7 +39,7 @@ function comparison(name, isEqual, wanted) {
 // biome-ignore lint/suspicious/noDoubleEquals: it is what `assert.equal` is.
 const loose = (one, other) => one == other || (Number.isNaN(one) && Number.isNaN(other));
 
-/** Whether a thrown error is as expected: of a class, with a text, with these properties, or as a function says. */
+/** Whether a thrown error is as expected: of a class, with a text, with these properties, or by a function's answer. */
 function isExpected(error, expected) {
   if (expected === undefined || typeof expected === "string") return true;
   if (expected instanceof RegExp) return expected.test(String(error));
@@ -47,20 +47,27 @@ function isExpected(error, expected) {
     if (expected.prototype !== undefined && error instanceof expected) return true;
     return Error.isPrototypeOf(expected) || expected === Error ? false : expected(error) === true;
   }
-  return Object.keys(expected).every((key) => {
+  const keys = Object.keys(expected);
+  // No properties of an error are listed, but these count.
+  if (expected instanceof Error) keys.push("name", "message");
+  else if (keys.length === 0) throw new TypeError("The argument 'error' may not be an empty object");
+  if (typeof error !== "object" || error === null) return false;
+  return keys.every((key) => {
     const wanted = expected[key];
+    if (!(key in error)) return false;
     return wanted instanceof RegExp && typeof error[key] === "string" ? wanted.test(error[key]) : isDeepEqual(error[key], wanted, true);
   });
 }
 
-function checkThrown(thrown, expected, message, operator) {
+function checkThrown(thrown, expected, message, operator, handled) {
   if (thrown === null) fail(typeof expected === "string" ? expected : message, undefined, expected, operator, operator === "rejects" ? "Missing expected rejection." : "Missing expected exception.");
-  if (isExpected(thrown.error, expected)) return;
+  if (isExpected(thrown.error, expected)) return handled(thrown.error);
   if (typeof expected === "function" && Error.isPrototypeOf(expected)) throw thrown.error;
   fail(message, thrown.error, expected, operator, "The error is not the expected one");
 }
 
-export function makeAssert() {
+/** The module. `handled` is called with each error that an assertion expected. */
+export function makeAssert(handled = () => {}) {
   const ok = (value, message) => {
     if (!value) fail(message, value, true, "==", "The expression evaluated to a falsy value");
   };
@@ -92,7 +99,7 @@ export function makeAssert() {
       } catch (error) {
         thrown = { error };
       }
-      checkThrown(thrown, expected, message, "throws");
+      checkThrown(thrown, expected, message, "throws", handled);
     },
     doesNotThrow: (run) => void run(),
     async rejects(run, expected, message) {
@@ -102,7 +109,7 @@ export function makeAssert() {
       } catch (error) {
         thrown = { error };
       }
-      checkThrown(thrown, expected, message, "rejects");
+      checkThrown(thrown, expected, message, "rejects", handled);
     },
     async doesNotReject(run) {
       await (typeof run === "function" ? run() : run);
