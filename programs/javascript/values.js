@@ -81,29 +81,68 @@ function formOf(value, above) {
   return { object: Object.keys(value).map((key) => [key, encode(value[key], above)]) };
 }
 
-/** The value that `encode` wrote. */
-export function decode(value) {
-  if (Array.isArray(value)) return value.map(decode);
-  if (typeof value !== "object" || value === null) return value;
-  const [[kind, content]] = Object.entries(value);
+/** The value that `encode` wrote. Its text may come from the code that is tested: whatever it is, all that is made of it
+ * is data, and no object has another prototype than the language gives it. */
+export function decode(form) {
+  if (Array.isArray(form)) return form.map(decode);
+  if (typeof form !== "object" || form === null) return form;
+  const kinds = Object.keys(form);
+  if (kinds.length !== 1) throw new TypeError("a value has one form");
+  const [kind] = kinds;
+  const content = form[kind];
   switch (kind) {
     case "undefined":
       return undefined;
     case "bigint":
-      return BigInt(content);
+      return BigInt(text(content));
     case "number":
-      return Number(content);
+      return Number(text(content));
     case "map":
-      return new Map(content.map(([key, each]) => [decode(key), decode(each)]));
+      return new Map(pairs(content).map(([key, each]) => [decode(key), decode(each)]));
     case "set":
-      return new Set(content.map(decode));
+      return new Set(list(content).map(decode));
     case "date":
-      return new Date(content);
+      // A date that is none has no number in JSON.
+      return new Date(content === null ? Number.NaN : number(content));
     case "bytes":
-      return Uint8Array.from(content);
+      return Uint8Array.from(list(content), number);
     case "object":
-      return Object.fromEntries(content.map(([key, each]) => [String(key), decode(each)]));
+      return objectOf(pairs(content));
     default:
       throw new TypeError(`no value has the form ${kind}`);
   }
+}
+
+function objectOf(entries) {
+  const object = {};
+  // Not set, as `__proto__` would be the prototype then.
+  for (const [key, form] of entries) define(object, text(key), decode(form));
+  return object;
+}
+
+/** Makes an own property, whatever the object inherits. */
+export function define(object, key, value) {
+  Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+function text(form) {
+  if (typeof form !== "string") throw new TypeError("not a text");
+  return form;
+}
+
+function number(form) {
+  if (typeof form !== "number") throw new TypeError("not a number");
+  return form;
+}
+
+function list(form) {
+  if (!Array.isArray(form)) throw new TypeError("not a list");
+  return form;
+}
+
+function pairs(form) {
+  return list(form).map((each) => {
+    if (list(each).length !== 2) throw new TypeError("not a pair");
+    return each;
+  });
 }
