@@ -1,4 +1,4 @@
-// Makes the engine's global object that of Node.js.
+// Gives the engine the globals of Node.js.
 
 import { Buffer } from "./buffer.js";
 import { makeConsole } from "./console.js";
