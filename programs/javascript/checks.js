@@ -5,120 +5,27 @@
 // only the code, then gives the answers, and the tests run again with them. An answer is data: whatever the code
 // replaces or returns, it runs no comparison of the tests, and none of its objects gets here.
 
+import { settled } from "./answers.js";
 import { AssertionError, makeAssert } from "./assert.js";
+import { Case, UNKNOWN } from "./case.js";
 import { makeRequire } from "./modules.js";
-import { decode, encode, NoForm } from "./values.js";
+import { Realm } from "./realm.js";
 
-const { stringify, parse } = JSON;
-
-/** The test goes on with an answer that is not known yet. */
-class Undecided extends Error {}
-
-/** The tests use a value that cannot go from one child to another. */
-class Unsupported extends Error {}
-
-/** An answer of a class of the code, or none: equal to nothing. */
-class Opaque {
-  constructor(name) {
-    // Two of them are not equal either.
-    this[`<${name}>`] = Symbol(name);
-  }
-
-  [Symbol.toPrimitive]() {
-    return Symbol("an object of the code");
-  }
-}
-
-const undecided = () => {
-  throw new Undecided();
-};
-const TRAPS = ["get", "set", "has", "apply", "construct", "ownKeys", "getPrototypeOf", "getOwnPropertyDescriptor", "deleteProperty", "defineProperty"];
-/** An answer that is not known yet. */
-const UNKNOWN = new Proxy(function unknown() {}, Object.fromEntries(TRAPS.map((trap) => [trap, undecided])));
-
-/** A run of one case: its calls, with the known answers. */
-class Case {
-  calls = [];
-  isUndecided = false;
-  isLost = false;
-  #known;
-  #isBlank;
-
-  constructor(known, isBlank) {
-    this.#known = known;
-    this.#isBlank = isBlank;
-  }
-
-  call(name, values) {
-    let call;
-    try {
-      call = [name, encode(values)];
-    } catch (error) {
-      if (!(error instanceof NoForm)) throw error;
-      // Perhaps it is an answer that is not known yet.
-      if (this.isUndecided) throw new Undecided();
-      if (error.message === Opaque.name) throw new TypeError("an object that the code made cannot go back to it");
-      throw new Unsupported(`they call \`${name}\` with a ${error.message}, which cannot go to another child`);
-    }
-    this.calls.push(call);
-    if (this.#isBlank) return undefined;
-    const line = this.#known.get(stringify(call))?.shift();
-    if (line === undefined) {
-      this.isUndecided = true;
-      return UNKNOWN;
-    }
-    return this.#answered(line, values);
-  }
-
-  #answered(line, values) {
-    let answer;
-    try {
-      answer = parse(line);
-      for (const [at, changed] of decode(answer.args ?? []).entries()) change(values[at], changed);
-      if (answer.object !== undefined) return new Opaque(String(answer.object));
-      if (answer.raised === undefined) return answer.isPromise === true ? Promise.resolve(decode(answer.value)) : decode(answer.value);
-    } catch {
-      // No answer, if the code ended before, or a line that is not an answer.
-      this.isLost = true;
-      return new Opaque("no answer");
-    }
-    const error = raised(answer.raised, answer.text);
-    if (answer.isPromise === true) return Promise.reject(error);
-    throw error;
-  }
-}
-
-/** The error of the code, or the one of the language that its class extends. */
-function raised(names, text) {
-  const all = Array.from(names, String);
-  const kind = all.find((name) => /Error$/.test(name) && typeof globalThis[name] === "function");
-  const error = new (kind === undefined ? Error : globalThis[kind])(String(text));
-  Object.defineProperty(error, "name", { value: all[0] ?? "Error", configurable: true, writable: true });
-  return error;
-}
-
-/** Applies the code's changes to an argument. */
-function change(argument, changed) {
-  if (Array.isArray(argument) && Array.isArray(changed)) {
-    argument.length = 0;
-    for (const each of changed) argument.push(each);
-  } else if ((argument instanceof Map && changed instanceof Map) || (argument instanceof Set && changed instanceof Set)) {
-    argument.clear();
-    for (const each of changed) argument instanceof Map ? argument.set(...each) : argument.add(each);
-  } else if (typeof argument === "object" && argument !== null && typeof changed === "object" && changed !== null) {
-    for (const key of Object.keys(argument)) if (!Object.hasOwn(changed, key)) delete argument[key];
-    Object.assign(argument, changed);
-  }
-}
+const { stringify } = JSON;
 
 /** The module `assert` of a case, which skips assertions about answers that are not known. */
 function assertOf(run) {
+  const failed = (error) => run.failed(error);
   const skipping = (check) => (...values) => {
     if (values.includes(UNKNOWN)) return undefined;
     try {
-      return check(...values);
+      const result = check(...values);
+      // The test may not wait for it.
+      if (result instanceof Promise) result.then(undefined, failed);
+      return result;
     } catch (error) {
       if (run.isUndecided && error instanceof AssertionError) return undefined;
+      failed(error);
       throw error;
     }
   };
@@ -127,15 +34,17 @@ function assertOf(run) {
     const skip = ([name, check]) => [name, typeof check === "function" && name !== "AssertionError" ? skipping(check) : check];
     return Object.assign(skipping(assert), Object.fromEntries(own.map(skip)));
   };
-  const assert = makeAssert();
+  const assert = makeAssert((error) => run.handled(error));
   const strict = wrapped(assert.strict);
   return Object.assign(wrapped(assert), { strict: Object.assign(strict, { strict }) });
 }
 
 /** The names of a test; those that are not defined are the code's. */
-function scopeOf(run, modules) {
+function scopeOf(run, realm, modules) {
   const assert = assertOf(run);
-  const check = (value, ...words) => assert.ok(value, words.length === 0 ? undefined : words.map(String).join(" "));
+  const check = (value, ...words) => {
+    if (!value) assert.ok(value, words.length === 0 ? undefined : words.map(String).join(" "));
+  };
   const own = {
     assert,
     console: { ...modules.console, assert: check },
@@ -147,39 +56,60 @@ function scopeOf(run, modules) {
   const standIn = (name) => {
     if (!standIns.has(name)) {
       standIns.set(name, function called(...values) {
-        if (new.target !== undefined) throw new Unsupported(`they make an object of \`${name}\`, which the response defines`);
+        if (new.target !== undefined) throw run.unsupported(`they make an object of \`${name}\`, which the response defines`);
+        realm.freeze();
         return run.call(name, values);
       });
     }
     return standIns.get(name);
   };
   return new Proxy(own, {
-    has: (_, name) => typeof name === "string" && (Object.hasOwn(own, name) || !(name in globalThis)),
+    has: (_, name) => typeof name === "string" && (Object.hasOwn(own, name) || !realm.has(name)),
     get: (_, name) => (typeof name !== "string" ? undefined : Object.hasOwn(own, name) ? own[name] : standIn(name)),
     set: (_, name, value) => Reflect.set(own, name, value),
   });
 }
 
-/** The tests as a function of their names. It is a function within, so that `return` and `"use strict"` are as usual. */
+/** Tests that may handle an error without an assertion that expects it. */
+const HANDLES = /\bcatch\b|\b(?:allSettled|any|race)\b/;
+
+/** The tests as a function of their names. It is a function within, so that `return` is as usual, and `"use strict"` where
+ * it comes first. */
 function compiled(setup, test) {
-  return new Function("scope", `with (scope) { return (async function () {\n${setup}\n;\n${test}\n}).call({}); }`);
+  const body = setup.trim() === "" ? test : `${setup}\n;\n${test}`;
+  const run = new Function("scope", `with (scope) { return (async function () {\n${body}\n}).call({}); }`);
+  return { run, handlesErrors: HANDLES.test(body) };
 }
 
-/** Runs a case; gives its outcome, and why it failed. */
-async function outcome(run, test, { loop, modules }) {
+const reason = (error) => {
   try {
-    await settled(test(scopeOf(run, modules)), loop);
-  } catch (error) {
-    if (error instanceof Unsupported) return ["unsupported", error.message];
-    if (!run.isUndecided && error?.code === "MODULE_NOT_FOUND") return ["unsupported", error.message];
-    if (!run.isUndecided) return ["failed", error instanceof AssertionError ? error.message : String(error)];
+    return error instanceof AssertionError ? error.message : String(error);
+  } catch {
+    return "it threw a value without a text";
   }
+};
+
+/** Runs a case; gives its outcome, and why it failed. */
+async function outcome(run, test, { loop, modules }, realm) {
+  realm.begin();
+  try {
+    await settled(test.run(scopeOf(run, realm, modules)), loop);
+  } catch (error) {
+    if (!run.isUndecided && error?.code === "MODULE_NOT_FOUND") return ["unsupported", error.message];
+    if (!run.isUndecided && !run.isUnsupported) return ["failed", reason(error)];
+  }
+  // The test may have caught the error.
+  if (run.isUnsupported) return ["unsupported", run.whyUnsupported];
   if (run.isUndecided) return ["undecided", ""];
-  return run.isLost ? ["failed", "the code ended before it answered"] : ["passed", ""];
+  if (run.isLost) return ["failed", "the code ended before it answered"];
+  // An assertion that failed, or an error of the code, in a function that the test did not wait for.
+  const [lost] = test.handlesErrors ? [] : run.failures;
+  return lost === undefined ? ["passed", ""] : ["failed", reason(lost)];
 }
 
 /** The result of each case: its outcome, the reason, and all its calls. */
 export async function judge(job, child) {
+  const realm = new Realm();
   const results = [];
   const cases = job.cases.slice(0, job.most);
   const tests = cases.map((source) => compiled(job.setup, source));
@@ -191,54 +121,10 @@ export async function judge(job, child) {
       known.set(key, [...(known.get(key) ?? []), line ?? ""]);
     }
     const run = new Case(known, false);
-    const [found, why] = await outcome(run, test, child);
+    const [found, why] = await outcome(run, test, child, realm);
     const blank = new Case(new Map(), true);
-    const [withNothing] = await outcome(blank, test, child);
+    const [withNothing] = await outcome(blank, test, child, realm);
     results.push({ name: cases[nth], outcome: found, why, calls: run.calls, blank: withNothing === "passed" });
   }
   return results;
-}
-
-/** The value of a promise, once all that it waits for is done; any other value is itself. */
-export async function settled(value, loop) {
-  if (typeof value?.then !== "function") return value;
-  let end = null;
-  value.then(
-    (result) => {
-      end = { result };
-    },
-    (error) => {
-      end = { error };
-    },
-  );
-  await loop.run();
-  if (end === null) throw new Error("a promise is not settled, and there is nothing left to do");
-  if ("error" in end) throw end.error;
-  return end.result;
-}
-
-/** The line that answers a call. */
-export async function answer(call, values, loop) {
-  let isPromise = false;
-  try {
-    let value;
-    loop.do(() => {
-      value = call(...values);
-    });
-    isPromise = typeof value?.then === "function";
-    value = await settled(value, loop);
-    try {
-      return { value: encode(value), args: encode(values), isPromise };
-    } catch (error) {
-      if (!(error instanceof NoForm)) throw error;
-      return { object: error.message };
-    }
-  } catch (error) {
-    const names = [];
-    for (let each = error; each !== null && typeof each === "object"; each = Object.getPrototypeOf(each)) {
-      const name = each.constructor?.name;
-      if (typeof name === "string" && !names.includes(name)) names.push(name);
-    }
-    return { raised: names, text: error instanceof Error ? String(error.message) : String(error), isPromise };
-  }
 }

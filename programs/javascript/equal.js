@@ -61,6 +61,7 @@ function sameContent(one, other, strict, seen) {
 
 /** Whether each member has an equal one of its own on the other side. Most are in the same order. */
 function sameMembers(members, others, equal) {
+  if (members.length !== others.length) return false;
   const left = [...others];
   return members.every((member, at) => {
     const found = at < others.length && left.includes(others[at]) && equal(member, others[at]) ? left.indexOf(others[at]) : left.findIndex((each) => equal(member, each));

@@ -1,6 +1,8 @@
 // Values as text, as `util.inspect` and `console.log` of Node.js write them: the same line breaks, columns and quotes.
 // The rules follow lib/internal/util/inspect.js of Node.js 20.
 
+import { valueIn } from "./overridable.js";
+
 const DEPTH = 2;
 const WIDTH = 80;
 const COMPACT = 3;
@@ -136,7 +138,7 @@ export function quoted(text) {
 function constructorName(value) {
   for (let each = value; each !== null; each = getPrototypeOf(each)) {
     const descriptor = getOwnPropertyDescriptor(each, "constructor");
-    const made = descriptor?.value;
+    const made = valueIn(descriptor);
     if (typeof made === "function" && made.name !== "" && isInstance(value, made)) return String(made.name);
   }
   return null;
@@ -512,7 +514,7 @@ function hasOwnText(value) {
   if (isError(value)) return true;
   for (let each = value; each !== null && each !== Object.prototype; each = getPrototypeOf(each)) {
     if (hasOwn(each, "toString") || hasOwn(each, Symbol.toPrimitive)) {
-      const made = getOwnPropertyDescriptor(each, "constructor")?.value;
+      const made = valueIn(getOwnPropertyDescriptor(each, "constructor"));
       return typeof made !== "function" || !BUILT_IN.has(made);
     }
   }

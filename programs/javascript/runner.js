@@ -11,7 +11,8 @@
 // Nothing here has to withstand the code, which shares the engine. Whatever it replaces, it can only change the output
 // of this child, which is its own answer. The expected answer is not here.
 
-import { answer, judge, settled } from "./checks.js";
+import { answer, settled } from "./answers.js";
+import { judge } from "./checks.js";
 import { install } from "./globals.js";
 import { errorText } from "./inspect.js";
 import { Loop } from "./loop.js";
