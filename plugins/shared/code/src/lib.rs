@@ -6,6 +6,7 @@ mod cases;
 mod checks;
 mod code;
 mod compare;
+mod effort;
 mod language;
 mod repeat;
 mod rounds;

@@ -3,6 +3,7 @@
 //! calls; then the tests run again.
 
 use crate::checks::Tests;
+use crate::effort::Effort;
 use crate::repeat::{Ran, Ways, run};
 use crate::tester::Tester;
 use crate::verdict::{Kind, Tally, Verdict, cut, failure};
@@ -10,10 +11,6 @@ use gavel_sdk::Failure;
 use gavel_sdk::exec::{self, Ending, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-
-/// The most runs of the tests: one more than the depth to which calls may
-/// depend on each other.
-const ROUNDS: usize = 8;
 
 /// A call, and the line with its answer; `None` if the code ended before.
 type Answered = (Box<RawValue>, Option<String>);
@@ -71,10 +68,11 @@ impl Tester {
         let no_code = || code.trim().is_empty().then(|| Verdict::new(Kind::Error, "no code in the response"));
         let mut ends: Vec<Option<Verdict>> = cases.iter().map(|_| no_code()).collect();
         let mut lacking: Vec<Option<String>> = cases.iter().map(|_| None).collect();
-        for _ in 1..ROUNDS {
+        let mut effort = Effort::new(self.language, self.cpu_ms, cases.len());
+        loop {
             let open: Vec<usize> =
                 (0..cases.len()).filter(|at| cases[*at].outcome == Outcome::Undecided && ends[*at].is_none()).collect();
-            if open.is_empty() {
+            if open.is_empty() || !effort.begin(open.len()) {
                 break;
             }
             let ran = run(self.language, open.len(), |number, repeat| {
@@ -83,12 +81,20 @@ impl Tester {
             });
             for (at, ran) in open.into_iter().zip(ran) {
                 let Ran { output, lacking: what } = ran?;
+                let calls = std::mem::take(&mut cases[at].calls);
                 ends[at] = failure(&output);
+                if !effort.add_code(at, output.cpu_us) {
+                    ends[at].get_or_insert_with(|| Verdict::new(Kind::TimedOut, "it ran out of time over all rounds"));
+                }
+                if effort.must_advance() && calls.len() <= answers[at].len() {
+                    ends[at].get_or_insert_with(|| Verdict::new(Kind::Error, "its calls change from run to run"));
+                }
                 lacking[at] = lacking[at].take().or(what);
-                answers[at] = answered(std::mem::take(&mut cases[at].calls), &output);
+                answers[at] = answered(calls, &output);
             }
             let run = self.job(json(&job(tests, self.max_tests.get(), &answers)), "");
             let output = exec::run(vec![run]).pop().ok_or_else(too_few)??;
+            effort.add_tests(output.cpu_us);
             match judged(&output) {
                 Ok(judged) if judged.len() == cases.len() => cases = judged,
                 // An answer with which the tests do not end is wrong.
@@ -127,7 +133,7 @@ impl Judged {
             (Outcome::Passed, None) => Verdict::new(Kind::Passed, ""),
             (_, Some(end)) => end,
             (Outcome::Undecided, None) => {
-                Verdict::new(Kind::Error, &format!("its calls depend on each other more than {ROUNDS} times"))
+                Verdict::new(Kind::Error, "its calls depend on each other in too many rounds")
             }
             (Outcome::Failed | Outcome::Unsupported, None) => {
                 Verdict::new(Kind::Wrong, &format!("{}: {}", cut(&self.name), cut(&self.why)))
