@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import uuid
 from dataclasses import dataclass
 
 from gavel import InvalidInput, Reference, Sample, Score, Unavailable
@@ -21,7 +22,7 @@ class Language:
     image: str
     file: str
     compile: str
-    """Makes /tmp/main of the file in /tmp. Its output goes to stderr."""
+    """Makes /tmp/main of the file in /tmp. It has no single quote."""
     fences: tuple[str, ...]
 
 
@@ -34,6 +35,9 @@ LANGUAGES = {
 
 SECONDS = 10
 """Of the code, in each case."""
+COMPILE_SECONDS = 30
+START_SECONDS = 60
+"""The most that a container takes to start and to end."""
 MOST_TESTS = 10
 MOST_OUTPUT = 1 << 20
 
@@ -42,11 +46,19 @@ LIMITS = [
     "--tmpfs=/tmp:rw,exec,size=512m", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=65534:65534",
 ]
 
-# The first bytes of stdin are the code, as many as the first argument says; the rest is the program's input. What did
-# not compile exits with 99, and what ran out of time with 124.
-SCRIPT = """head -c "$0" >"/tmp/$1" || exit 98
-{ %s; } >&2 || exit 99
-timeout -s KILL %d /tmp/main | head -c %d"""
+# The first bytes of stdin are the code, as many as the first argument says; the rest is the program's input. The first
+# line of stderr is READY: what happens after it is the code's doing, whatever the status is. What did not compile exits
+# with 99, and what ran out of time or memory with 137. The output is in a file, as a process that outlives the program
+# would keep a pipe open.
+READY = "the container runs"
+SCRIPT = f"""echo '{READY}' >&2
+head -c "$0" >"/tmp/$1" || exit 1
+timeout -s KILL %d bash -c '%s' >&2 || exit 99
+( ulimit -f %d; exec timeout -s KILL %d /tmp/main >/tmp/output 2>/dev/null )
+status=$?
+head -c %d /tmp/output
+[[ $status != 99 ]] || exit 1
+exit $status"""
 
 
 def score(sample: Sample, reference: Reference) -> Score:
@@ -87,17 +99,34 @@ def _code(response: str, language: Language) -> str:
 def _run(language: Language, code: str, given: str) -> tuple[str, str | None]:
     """The output of the code in a container of its own, and why it failed."""
     source = code.encode()
-    script = SCRIPT % (language.compile, SECONDS, MOST_OUTPUT)
-    inside = ["bash", "-o", "pipefail", "-c", script, str(len(source)), language.file]
-    command = ["docker", "run", "--rm", "--interactive", *LIMITS, language.image, *inside]
+    script = SCRIPT % (COMPILE_SECONDS, language.compile, MOST_OUTPUT // 1024, SECONDS, MOST_OUTPUT)
+    inside = ["bash", "-c", script, str(len(source)), language.file]
+    name = f"gavel-{uuid.uuid4().hex}"
+    command = ["docker", "run", "--rm", "--interactive", f"--name={name}", *LIMITS, language.image, *inside]
+    seconds = START_SECONDS + COMPILE_SECONDS + SECONDS
     try:
-        # Beyond the time of the code, a container starts and the code is compiled.
-        ran = subprocess.run(command, input=source + given.encode(), capture_output=True, timeout=SECONDS + 60)
-    except subprocess.TimeoutExpired:
-        raise Unavailable("a container did not end") from None
-    words = ran.stderr.decode(errors="replace").strip().splitlines()
-    if ran.returncode in (98, 125, 126, 127):
+        ran = subprocess.run(command, input=source + given.encode(), capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired as expired:
+        _kill(name)
+        if _is_ready(expired.stderr):
+            return "", "its container did not end"
+        raise Unavailable("a container did not start in time") from None
+    if not _is_ready(ran.stderr):
+        words = ran.stderr.decode(errors="replace").strip().splitlines()
         raise Unavailable(f"the container does not run: {words[-1] if words else ran.returncode}")
-    whys = {0: None, 99: "it does not compile", 124: "it ran out of time", 137: "it ran out of time or memory"}
+    whys = {0: None, 99: "it does not compile", 137: "it ran out of time or memory"}
     why = whys.get(ran.returncode, f"it ended with the status {ran.returncode}")
     return ran.stdout.decode(errors="replace"), why
+
+
+def _is_ready(stderr: bytes | None) -> bool:
+    """Whether the container ran: the code cannot take the line away."""
+    return READY.encode() in (stderr or b"").splitlines()
+
+
+def _kill(name: str) -> None:
+    """Ends the container, which would run on without its client."""
+    try:
+        subprocess.run(["docker", "kill", name], capture_output=True, timeout=START_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
