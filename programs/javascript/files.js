@@ -84,7 +84,9 @@ export function makeFiles(input, outputs, loop) {
       } catch (thrown) {
         error = thrown;
       }
-      loop.immediate(done, error === null ? [null, result] : [error]);
+      // These give what they read into or wrote, too.
+      const buffer = name === "read" || name === "write" ? [values[1]] : [];
+      loop.immediate(done, error === null ? [null, result, ...buffer] : [error]);
     };
   }
   return fs;

@@ -47,6 +47,7 @@ export const IDIOMS = [
   ["reading numbers past stdin's end", `const tokens = require("fs").readFileSync(0, "utf8").split(/\\s+/);\nlet at = 0;\nconst next = () => tokens[at++];\nconsole.log(next(), next(), next());`, "1 2"],
   ["an uncaught exception that is handled", `process.on("uncaughtException", (error) => console.log("handled", error.message));\nsetTimeout(() => { throw new Error("late"); }, 1);`, ""],
   ["promisify and timers/promises", `const { promisify } = require("util");\npromisify(setTimeout)(200).then(() => console.log("slept"));\nrequire("timers/promises").setTimeout(500, "value").then(console.log);\npromisify((x, done) => done(null, x + 1))(1).then(console.log);`, ""],
+  ["fs.read with a callback", `const fs = require("fs");\nfs.read(0, Buffer.alloc(5), 0, 5, null, (error, size, buffer) => {\n  console.log(error, size, buffer.toString());\n  fs.write(1, "written\\n", (failed, count, text) => console.log(failed, count, JSON.stringify(text)));\n});`, "hello there\n"],
   ["a stream piped on", `process.stdin.pipe(process.stdout);`, "as it is\nand more\n"],
   ["templates and tags", "const tag = (parts, ...values) => parts.raw.join('|') + values.join(',');\nconsole.log(tag`a${1}b${2}\\n`, `multi\nline ${[1, 2]} ${{}}`);", ""],
 ];
