@@ -12,7 +12,14 @@ use std::path::{Path, PathBuf};
 /// in them. The projects of `gavel plugin new --lang js` have the same.
 const VERSION: &str = "0.23.0";
 
-/// Written last, so that an interrupted installation is recognised.
+/// componentize-js, and in the lock all that it depends on, each with its
+/// version and hash. `npm install --package-lock-only` in their folder writes
+/// the lock.
+const PACKAGES: &str = include_str!("../componentize-js/package.json");
+const LOCK: &str = include_str!("../componentize-js/package-lock.json");
+
+/// A copy of the lock, written last, so that an interrupted installation and
+/// one of other versions are recognised.
 const WHOLE: &str = "whole";
 
 /// The package, in the folder that [`componentize_js`] returns.
@@ -25,12 +32,12 @@ pub fn componentize_js() -> Result<PathBuf> {
     let folder = cache::folder()?.join(format!("componentize-js-{VERSION}"));
     ui::step(&format!("componentize-js {VERSION}"), || {
         let found = folder.display().to_string();
-        if folder.join(WHOLE).exists() {
+        if is_whole(&folder) {
             return Ok((folder, format!("found, {found}")));
         }
         let _lock = cache::lock("componentize-js")?;
         // Another set-up may have installed it while we waited.
-        if !folder.join(WHOLE).exists() {
+        if !is_whole(&folder) {
             install(&folder)?;
         }
         Ok((folder, format!("installed from npm, {found}")))
@@ -45,16 +52,46 @@ pub fn version() -> Result<String> {
         .map_err(|failure| failure.hint("install it with npm, as docs/languages/javascript.md says, then repeat"))
 }
 
+fn is_whole(folder: &Path) -> bool {
+    fs::read_to_string(folder.join(WHOLE)).is_ok_and(|whole| whole == LOCK)
+}
+
 fn install(folder: &Path) -> Result<()> {
     version()?;
     cache::remove(folder)?;
     fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
-    let package = format!("@bytecodealliance/componentize-js@{VERSION}");
+    put(folder, "package.json", PACKAGES)?;
+    put(folder, "package-lock.json", LOCK)?;
     let prefix = folder.display().to_string();
-    let options = ["--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5", "--prefix"];
-    Call::new("npm", ["install"].into_iter().chain(options).chain([prefix.as_str(), package.as_str()]))
+    let options = ["ci", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5", "--prefix"];
+    Call::new("npm", options.into_iter().chain([prefix.as_str()]))
         .read(&format!("cannot install componentize-js {VERSION}, which makes components from JavaScript code"))
         .map_err(|failure| failure.hint("check that npm is installed, and the network, then repeat"))?;
-    let whole = folder.join(WHOLE);
-    fs::write(&whole, "").map_err(|error| cannot("write", &whole, &error))
+    put(folder, WHOLE, LOCK)
+}
+
+fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let file = folder.join(name);
+    fs::write(&file, text).map_err(|error| cannot("write", &file, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_pins_the_version() {
+        let wanted = format!("\"@bytecodealliance/componentize-js\": \"{VERSION}\"");
+        assert!(PACKAGES.contains(&wanted) && LOCK.contains(&wanted));
+    }
+
+    #[test]
+    fn an_installation_of_other_versions_is_not_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_whole(folder.path()));
+        for (text, is) in [("", false), (LOCK, true)] {
+            fs::write(folder.path().join(WHOLE), text).unwrap();
+            assert_eq!(is_whole(folder.path()), is);
+        }
+    }
 }

@@ -34,12 +34,11 @@ impl Tool {
 
     /// componentize-js, without what only a server or a client needs.
     fn javascript() -> Result<Self> {
+        // First, as componentize-js may be there without it.
+        let running = node::version()?;
         let path = node::componentize_js()?.join("node_modules/.bin/componentize-js");
-        let version = format!(
-            "{} with Node.js {}",
-            Call::new(&path, ["--version"]).read("cannot run componentize-js")?,
-            node::version()?
-        );
+        let version = Call::new(&path, ["--version"]).read("cannot run componentize-js")?;
+        let version = format!("{version} with Node.js {running}");
         let before =
             &["--wit", "wit", "--world-name", "program", "--disable", "fetch-event", "--disable", "http", "--out"];
         Ok(Self { name: "componentize-js", path, version, before, after: &["main.js"] })
