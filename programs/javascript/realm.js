@@ -57,7 +57,7 @@ export class Realm {
   begin() {
     this.#random = 0;
     // What the case before it added.
-    for (const name of ownKeys(globalThis)) if (!this.#names.has(name)) deleteProperty(globalThis, name);
+    for (const name of ownKeys(globalThis)) if (!USED.has(name) && !this.#names.has(name)) deleteProperty(globalThis, name);
   }
 
   /** Whether a name in a test is the global one. A test may add others. */
