@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// in them. The projects of `gavel plugin new --lang js` have the same.
 const VERSION: &str = "0.23.0";
 
-/// componentize-js, and in the lock all that it depends on, each with its
-/// version and hash. `npm install --package-lock-only` in their folder writes
-/// the lock.
+/// componentize-js with preview2-shim, which it imports without naming it, and
+/// in the lock all that they depend on, each with its version and hash. `npm
+/// install --package-lock-only` in their folder writes the lock.
 const PACKAGES: &str = include_str!("../componentize-js/package.json");
 const LOCK: &str = include_str!("../componentize-js/package-lock.json");
 
@@ -83,6 +83,12 @@ mod tests {
     fn the_lock_pins_the_version() {
         let wanted = format!("\"@bytecodealliance/componentize-js\": \"{VERSION}\"");
         assert!(PACKAGES.contains(&wanted) && LOCK.contains(&wanted));
+    }
+
+    #[test]
+    fn all_that_the_lock_names_is_installed() {
+        // `npm ci` leaves out what no package asks for.
+        assert!(!LOCK.contains("\"extraneous\""));
     }
 
     #[test]
