@@ -2,7 +2,7 @@
 // can write there what it likes: it is read as data, and refused where it is not as answers.js writes it.
 
 import { errorOf } from "./realm.js";
-import { decode, define, encode, NoForm } from "./values.js";
+import { decode, define, encode, NoForm, TYPED } from "./values.js";
 
 const { stringify, parse } = JSON;
 const { min } = Math;
@@ -165,7 +165,7 @@ function change(argument, changed) {
     changed.forEach((value) => argument.add(value));
   } else if (isOf(Date, argument, changed)) {
     argument.setTime(changed.getTime());
-  } else if (isOf(Uint8Array, argument, changed) && argument.length === changed.length) {
+  } else if ([...TYPED.values()].some((Kind) => isOf(Kind, argument, changed)) && argument.length === changed.length) {
     argument.set(changed);
   } else if (isPlain(argument) && isPlain(changed)) {
     for (const key of Object.keys(argument)) if (!Object.hasOwn(changed, key)) delete argument[key];

@@ -2,6 +2,12 @@
 
 const { stringify } = JSON;
 
+/** The classes of typed arrays, by their names. */
+export const TYPED = new Map([
+  Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array,
+  BigInt64Array, BigUint64Array,
+].map((Kind) => [Kind.name, Kind]));
+
 /** The value as JSON. Sets, maps and typed arrays become arrays and objects, `undefined` becomes null, and a whole
  * number of any size keeps its digits. What is no number has no form in JSON, and equals nothing. */
 export function json(value, above = new Set()) {
@@ -75,7 +81,7 @@ function formOf(value, above) {
   if (value instanceof Map) return { map: Array.from(value, ([key, each]) => [encode(key, above), encode(each, above)]) };
   if (value instanceof Set) return { set: all(value) };
   if (value instanceof Date) return { date: value.getTime() };
-  if (value instanceof Uint8Array) return { bytes: [...value] };
+  for (const [name, Kind] of TYPED) if (value instanceof Kind) return { typed: [name, all(value)] };
   const parent = Object.getPrototypeOf(value);
   if (parent !== null && parent !== Object.prototype) throw new NoForm(String(parent.constructor?.name ?? "object"));
   return { object: Object.keys(value).map((key) => [key, encode(value[key], above)]) };
@@ -104,8 +110,8 @@ export function decode(form) {
     case "date":
       // A date that is none has no number in JSON.
       return new Date(content === null ? Number.NaN : number(content));
-    case "bytes":
-      return Uint8Array.from(list(content), number);
+    case "typed":
+      return typedOf(pair(content));
     case "object":
       return objectOf(pairs(content));
     default:
@@ -118,6 +124,17 @@ function objectOf(entries) {
   // Not set, as `__proto__` would be the prototype then.
   for (const [key, form] of entries) define(object, text(key), decode(form));
   return object;
+}
+
+function typedOf([name, forms]) {
+  const Kind = TYPED.get(text(name));
+  if (Kind === undefined) throw new TypeError("not a class of typed arrays");
+  const wanted = name.startsWith("Big") ? "bigint" : "number";
+  return Kind.from(list(forms), (form) => {
+    const value = decode(form);
+    if (typeof value !== wanted) throw new TypeError(`not a ${wanted}`);
+    return value;
+  });
 }
 
 /** Makes an own property, whatever the object inherits. */
@@ -141,8 +158,10 @@ function list(form) {
 }
 
 function pairs(form) {
-  return list(form).map((each) => {
-    if (list(each).length !== 2) throw new TypeError("not a pair");
-    return each;
-  });
+  return list(form).map(pair);
+}
+
+function pair(form) {
+  if (list(form).length !== 2) throw new TypeError("not a pair");
+  return form;
 }
