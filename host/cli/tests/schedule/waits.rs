@@ -104,6 +104,10 @@ fn waits_for_an_endpoint_are_told_and_charged_to_it() {
     let said = said();
     assert!(said.contains(": its turn at the endpoint judge, for reward asks, "), "{said}");
     assert!(said.contains(": the answer of the endpoint judge, for reward asks, "), "{said}");
+    // The threads are told before the waits, and what each of them calls.
+    let (_, stacks) = said.split_once("\nthe stacks of ").expect(&said);
+    let calls = |name: &str| stacks.contains(&format!("\n    {name}")) || stacks.contains(&format!("\n    <{name}"));
+    assert!(stacks.contains("\n  gavel-models (") && calls("gavel_pipeline::"), "{stacks}");
     let metrics = &lines(&project.path("runs/run/metrics.jsonl"))[1];
     let waited = |name: &str| metrics.get(&format!("device_wait/{name}")).and_then(Value::as_f64).unwrap_or_default();
     assert!(waited("chat/judge") > 1.0 && waited("chat/judge") > 5.0 * waited("reward/asks"), "{metrics:?}");

@@ -12,6 +12,8 @@ mod model_args;
 mod reward_models;
 mod serve;
 mod shown_rows;
+#[cfg(target_os = "linux")]
+mod stacks;
 mod train;
 
 use anyhow::Result;

@@ -293,16 +293,26 @@ fn print_waits(Summary { device_wait, longest_waits, .. }: &Summary) {
 }
 
 /// Starts a thread that waits for signals. The first Ctrl-C or SIGTERM ends the run after the step under way, the
-/// second one ends it at once. SIGUSR1 asks what the run waits for. Only the first
-/// rank prints a message.
+/// second one ends it at once. SIGUSR1 prints the stacks of all threads and asks what the run waits for. Only the first
+/// rank prints a message about its end.
 fn listen(control: Control, is_first: bool) -> Result<()> {
     let mut signals =
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1]).context("cannot wait for signals")?;
+    #[cfg(target_os = "linux")]
+    let stacks = crate::stacks::prepare();
     let wait = move || {
         let mut is_stopping = false;
         for signal in signals.forever() {
             match signal {
-                SIGUSR1 => control.report(),
+                SIGUSR1 => {
+                    // Printed here, as the run itself may stand still.
+                    #[cfg(target_os = "linux")]
+                    match &stacks {
+                        Ok(()) => terminal::err_lines(&crate::stacks::text()),
+                        Err(error) => errln!("no stacks of threads: {error:#}"),
+                    }
+                    control.report();
+                }
                 _ if is_stopping => {
                     // Fails for a signal that has no default, and these have one.
                     let _ = emulate_default_handler(signal);
