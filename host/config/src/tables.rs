@@ -452,6 +452,6 @@ impl ResourcesTable {
     pub fn sandbox(&self) -> SandboxConfig {
         let threads = NonZeroUsize::new(self.plugin_threads).unwrap_or(NonZeroUsize::MIN);
         let (memory, loading) = (bytes(self.plugin_memory), self.loading.limits());
-        SandboxConfig { memory, loading, ..SandboxConfig::with_threads(threads) }
+        SandboxConfig { beside_model: true, memory, loading, ..SandboxConfig::with_threads(threads) }
     }
 }

@@ -24,6 +24,8 @@ pub struct SandboxConfig {
     /// Threads for calls. One less than that, at a lower priority, continue the
     /// calls that last longer.
     pub threads: NonZeroUsize,
+    /// Whether a model computes in this process, to which the calls yield; by default, none does.
+    pub beside_model: bool,
     /// Bytes of memory of all instances together.
     pub memory: usize,
     /// The folder of compiled plugins; by default `components` in
@@ -44,7 +46,8 @@ impl SandboxConfig {
     /// model.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
         let (loading, compiler) = (LoadLimits::default(), compile::default_program());
-        Self { threads, memory: machine_limits::memory() / 2, cache: None, loading, compiler, max_pause: None }
+        let memory = machine_limits::memory() / 2;
+        Self { threads, beside_model: false, memory, cache: None, loading, compiler, max_pause: None }
     }
 }
 
@@ -71,7 +74,7 @@ impl Sandbox {
                 None => Cache::of_user(),
             },
             compiler: Compiler { program: config.compiler, limits: config.loading },
-            lanes: Arc::new(Lanes::new(config.threads).map_err(engine)?),
+            lanes: Arc::new(Lanes::new(config.threads, config.beside_model).map_err(engine)?),
             instances: InstanceLimits::new(config.memory),
             children: Arc::new(ChildLimits::new(config.memory / CHILDREN_SHARE, space)),
             tape: OnceLock::new(),

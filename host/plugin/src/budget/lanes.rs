@@ -21,12 +21,13 @@ const SLICE: Duration = Duration::from_millis(1);
 /// The most calls that run at once on each thread of a lane. More would only
 /// share the thread's time, and each would end later.
 const CALLS_PER_THREAD: usize = 4;
-/// The steps of `nice` below the rest of the process. Where libtorch wants the same core, 10 steps give a plugin a
-/// tenth of its time. With 5 steps, two busy plugins left decoding 40 % of its speed; with 19, a plugin beside it would
-/// hardly end before its deadline.
-const FAST_NICE: libc::c_int = 10;
-/// The same for the slow lane: a seventh of the weight of a thread in the fast lane.
-const SLOW_NICE: libc::c_int = 19;
+/// The steps of `nice` of the fast lane below a model that computes in the same process. Where libtorch wants the same
+/// core, 10 steps give a plugin a tenth of its time. With 5 steps, two busy plugins left decoding 40 % of its speed; with
+/// 19, a plugin beside it would hardly end before its deadline. Without a model the lane is as any program is: on a
+/// machine whose cores are busy with other programs, its calls would only wait for longer.
+const BELOW_A_MODEL: libc::c_int = 10;
+/// The steps of the slow lane below the fast one: a seventh of the weight of a thread there.
+const SLOW_BELOW_FAST: libc::c_int = 9;
 
 /// How many tasks a thread of the fast lane runs before it looks for what calls wait for outside; tokio's default.
 const FAST_EVENT_INTERVAL: u32 = 61;
@@ -75,12 +76,13 @@ struct Lane {
 }
 
 impl Lanes {
-    /// Each lane has `threads`, the slow one at a lower priority.
-    pub(crate) fn new(threads: NonZeroUsize) -> io::Result<Self> {
+    /// Each lane has `threads`, the slow one at a lower priority. Both yield to a model that computes in the same process.
+    pub(crate) fn new(threads: NonZeroUsize, beside_model: bool) -> io::Result<Self> {
         let threads = threads.get();
+        let fast = priority() + if beside_model { BELOW_A_MODEL } else { 0 };
         Ok(Self {
-            fast: Lane::new("gavel-plugin", threads, FAST_NICE, FAST_EVENT_INTERVAL)?,
-            slow: Lane::new("gavel-slow", threads, SLOW_NICE, SLOW_EVENT_INTERVAL)?,
+            fast: Lane::new("gavel-plugin", threads, fast, FAST_EVENT_INTERVAL)?,
+            slow: Lane::new("gavel-slow", threads, fast + SLOW_BELOW_FAST, SLOW_EVENT_INTERVAL)?,
         })
     }
 
@@ -177,7 +179,7 @@ impl Lane {
             .thread_name(name)
             .event_interval(event_interval)
             .enable_all()
-            .on_thread_start(move || lower_priority(nice))
+            .on_thread_start(move || set_priority(nice))
             .build()?;
         let gate = Arc::new(Semaphore::new(threads * CALLS_PER_THREAD));
         Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime), gate })
@@ -198,7 +200,15 @@ impl Drop for Lane {
     }
 }
 
-fn lower_priority(nice: libc::c_int) {
+/// The `nice` of this thread; 0 where it is not known.
+fn priority() -> libc::c_int {
+    // SAFETY: the call takes and returns plain integers.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    // A failure looks as the lowest but one of a privileged process.
+    nice.max(0)
+}
+
+fn set_priority(nice: libc::c_int) {
     #[cfg(target_os = "linux")]
     // SAFETY: both calls take and return plain integers. A failure leaves the priority as it was, which is harmless.
     unsafe {
@@ -220,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_calls_of_a_plugin_that_always_outlives_its_slice_start_in_the_slow_lane() {
-        let lanes = Lanes::new(NonZeroUsize::MIN).unwrap();
+        let lanes = Lanes::new(NonZeroUsize::MIN, false).unwrap();
         let history = History::default();
         for _ in 0..4 {
             assert!(!lanes.turn(&history).await.slow);
@@ -239,6 +249,23 @@ mod tests {
         assert_eq!(lanes.fast.gate.available_permits(), CALLS_PER_THREAD);
         history.note(false);
         assert!(!lanes.turn(&history).await.slow);
+    }
+
+    #[test]
+    fn calls_yield_to_a_model_and_long_ones_to_short_ones() {
+        for (beside_model, steps) in [(false, [0, 9]), (true, [10, 19])] {
+            let lanes = Lanes::new(NonZeroUsize::MIN, beside_model).unwrap();
+            let nice = [&lanes.fast, &lanes.slow].map(|lane| {
+                // A thread that a lane's thread starts is as low as the lane, and no lower.
+                let blocking =
+                    lane.handle.block_on(lane.handle.spawn(async { tokio::task::spawn_blocking(priority).await }));
+                let own = lane.handle.block_on(lane.handle.spawn(async { priority() })).unwrap();
+                assert_eq!(blocking.unwrap().unwrap(), own);
+                own
+            });
+            // The system knows no lower priority than 19.
+            assert_eq!(nice, steps.map(|step| (priority() + step).min(19)));
+        }
     }
 
     #[test]
