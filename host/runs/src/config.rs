@@ -23,6 +23,17 @@ pub fn read_config(run: &Path) -> Result<Table> {
     parse(&path, &text)
 }
 
+/// How `run` was started, and each resume: the version, the machine, the time and the command line.
+///
+/// # Errors
+/// The configuration is missing or cannot be read.
+pub(crate) fn starts(run: &Path) -> Result<Vec<String>> {
+    let path = layout::config(run);
+    let text = read_regular_text(&path, MOST_BYTES).map_err(RunError::io("read", &path))?;
+    let comments = text.lines().map_while(|line| line.strip_prefix('#'));
+    Ok(comments.map(|line| line.trim().to_owned()).collect())
+}
+
 /// Writes the configuration of `run`, which the command line `command` has started or resumed.
 pub(crate) fn write(run: &Path, command: Option<&str>, text: &str) -> Result<()> {
     let path = layout::config(run);

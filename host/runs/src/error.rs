@@ -2,7 +2,7 @@
 
 use crate::damage::DamagedLine;
 use crate::holder::Holder;
-use gavel_data::disk;
+use gavel_data::{Shown, disk};
 use std::path::{Path, PathBuf};
 
 /// A failure of a run's folder.
@@ -30,6 +30,43 @@ pub enum RunError {
         run: PathBuf,
         /// The process that writes into it.
         holder: Holder,
+    },
+    /// The formats of the folder are those of a newer version.
+    #[error(
+        "the run {} was written by a newer version of gavel (format {format}, and this one reads {known})\nhint: use that version, or a newer one",
+        Shown(run.display())
+    )]
+    NewerFormat {
+        /// The run's folder.
+        run: PathBuf,
+        /// The version of its formats.
+        format: u64,
+        /// The newest version that this version of Gavel reads.
+        known: u64,
+    },
+    /// A folder is no run.
+    #[error("{} is no run: it has no configuration and records of one\nhint: name the folder of a run, such as runs/demo", Shown(folder.display()))]
+    NoFolderOfRun {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The name of a table does not say what kind of file it is.
+    #[error("{} is of no kind that is written: it must end in .csv or .parquet", Shown(path.display()))]
+    UnknownTable { path: PathBuf },
+    /// A link to a run is not removed.
+    #[error("{} is a link, and nothing is removed through links\nhint: name the folder itself", Shown(run.display()))]
+    Link {
+        /// The link.
+        run: PathBuf,
+    },
+    /// Nothing shows whether a folder is in use.
+    #[error(
+        "{} has no file lock, as every run has, so it may be in use or none of gavel's\nhint: remove a recording of gavel score, or a run of another program, with rm -r",
+        Shown(run.display())
+    )]
+    NoLock {
+        /// The folder.
+        run: PathBuf,
     },
     /// There is no run of this name.
     #[error(

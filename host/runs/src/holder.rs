@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
+use std::path::Path;
 use std::time::SystemTime;
 
 /// The process that writes into a run's folder.
@@ -19,10 +20,22 @@ pub struct Holder {
 
 impl Holder {
     pub(crate) fn this_process() -> Self {
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
         let since = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        Self { pid: Some(std::process::id()), host, since: Some(since) }
+        Self { pid: Some(std::process::id()), host: this_machine(), since: Some(since) }
     }
+
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.host.is_some() && self.host == this_machine()
+    }
+
+    /// Whether this machine has a process with its number.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
+    }
+}
+
+fn this_machine() -> Option<String> {
+    fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
 }
 
 impl fmt::Display for Holder {

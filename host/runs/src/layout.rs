@@ -7,6 +7,31 @@ pub fn config(run: &Path) -> PathBuf {
     run.join("config.toml")
 }
 
+/// The version of the formats in the folder: JSON.
+pub fn marker(run: &Path) -> PathBuf {
+    run.join("run.json")
+}
+
+/// How the run ended: JSON.
+pub fn ending(run: &Path) -> PathBuf {
+    run.join("end.json")
+}
+
+/// Where the line of each sample and of each task is: copies, which may be removed.
+pub fn index(run: &Path) -> PathBuf {
+    run.join("index")
+}
+
+/// The index of the samples of a step that a rank drew.
+pub fn samples_index(run: &Path, step: u64, rank: usize) -> PathBuf {
+    index(run).join("trajectories").join(format!("{}.index", step_file(step, rank)))
+}
+
+/// The index of the tasks of the samples that a rank drew.
+pub fn tasks_index(run: &Path, rank: usize) -> PathBuf {
+    index(run).join("tasks").join(format!("tasks{}.jsonl.index", of_rank(rank)))
+}
+
 /// The numbers of each step: a JSON object a line.
 pub fn metrics(run: &Path) -> PathBuf {
     run.join("metrics.jsonl")

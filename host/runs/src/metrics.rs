@@ -1,6 +1,7 @@
 //! The numbers of a step. Numbers that depend on the clock have their own names (`time/*`, `perf/*`,
 //! `reward/*/latency_*`), so that two runs can be compared without them.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +9,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub(crate) const TIMESTAMP: &str = "time/timestamp";
 
 /// The numbers of one step, by name, in the order in which they were set.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Metrics(Map<String, Value>);
 
 impl Metrics {

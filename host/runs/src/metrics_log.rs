@@ -2,6 +2,8 @@
 
 use crate::damage::DamagedLine;
 use crate::error::{Result, RunError};
+use crate::follow::LineFollower;
+use crate::last_lines::last_lines;
 use crate::layout;
 use crate::metrics::Metrics;
 use gavel_data::disk;
@@ -9,6 +11,9 @@ use gavel_data::files::{append_to_lines, open_regular, read_line, write_whole};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+/// The most bytes that are read of the end of a file.
+const MOST_LAST: u64 = 8 << 20;
 
 /// Adds the numbers of steps to the file of a run.
 pub(crate) struct MetricsLog {
@@ -89,24 +94,74 @@ impl MetricsLog {
 /// # Errors
 /// The file exists but cannot be read.
 pub fn read_metrics(run: &Path) -> Result<(Vec<Metrics>, Vec<DamagedLine>)> {
-    let path = layout::metrics(run);
-    let mut file = match open_regular(&path) {
-        Ok(file) => BufReader::new(file),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Default::default()),
-        Err(error) => return Err(RunError::io("read", &path)(error)),
-    };
-    let (mut steps, mut damaged, mut text) = (Vec::new(), Vec::new(), Vec::new());
-    for line in 1.. {
-        read_line(&mut file, &mut text).map_err(RunError::io("read", &path))?;
-        if !text.ends_with(b"\n") {
-            break;
-        }
-        match parse(&text) {
-            Ok((_, metrics)) => steps.push(metrics),
-            Err(what) => damaged.push(DamagedLine { path: path.clone(), line, what }),
-        }
-    }
+    let mut steps = Vec::new();
+    let damaged = for_each_metrics(run, |metrics| steps.push(metrics))?;
     Ok((steps, damaged))
+}
+
+/// Calls `each` with the numbers of each step of `run`, in the order of the file. Returns the lines that cannot be parsed.
+///
+/// # Errors
+/// The file exists but cannot be read.
+pub(crate) fn for_each_metrics(run: &Path, mut each: impl FnMut(Metrics)) -> Result<Vec<DamagedLine>> {
+    let path = layout::metrics(run);
+    let mut damaged = Vec::new();
+    let read = LineFollower::new(path.clone()).read_new(|line, text| match parse(text) {
+        Ok((_, metrics)) => each(metrics),
+        Err(what) => damaged.push(DamagedLine { path: path.clone(), line, what }),
+    });
+    read.map_err(RunError::io("read", &path))?;
+    Ok(damaged)
+}
+
+/// Reads the numbers of a run's steps, and then those that the run adds.
+pub struct MetricsFollower(LineFollower);
+
+/// Numbers that a run has added.
+#[derive(Debug, Default, PartialEq)]
+pub struct NewMetrics {
+    /// Whether the run has written its file anew, as it does to add numbers to its last step, and when it is resumed from
+    /// an earlier step: what was read before no longer counts, and `steps` are all steps.
+    pub is_anew: bool,
+    /// The new numbers, in the order of the file.
+    pub steps: Vec<Metrics>,
+    /// The new lines that cannot be parsed.
+    pub damaged: Vec<DamagedLine>,
+}
+
+impl MetricsFollower {
+    /// Follows the run in this folder, which need not have any numbers yet.
+    pub fn new(run: &Path) -> Self {
+        Self(LineFollower::new(layout::metrics(run)))
+    }
+
+    /// The numbers since the last call. A last line without its end is still being written.
+    ///
+    /// # Errors
+    /// The file exists but cannot be read.
+    pub fn read_new(&mut self) -> Result<NewMetrics> {
+        let path = self.0.path().to_owned();
+        let mut new = NewMetrics::default();
+        let read = self.0.read_new(|line, text| match parse(text) {
+            Ok((_, metrics)) => new.steps.push(metrics),
+            Err(what) => new.damaged.push(DamagedLine { path: path.clone(), line, what }),
+        });
+        let is_anew = read.map_err(RunError::io("read", &path))?;
+        Ok(NewMetrics { is_anew, ..new })
+    }
+}
+
+/// The last numbers of `run`, from the last step to the first, until `each` returns `false` or 8 MiB are read. Lines that
+/// cannot be parsed are left out.
+///
+/// # Errors
+/// The file exists but cannot be read.
+pub(crate) fn read_last_metrics(run: &Path, mut each: impl FnMut(Metrics) -> bool) -> Result<()> {
+    let path = layout::metrics(run);
+    match last_lines(&path, MOST_LAST, |line| parse(line).map_or(true, |(_, metrics)| each(metrics))) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(RunError::io("read", &path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// The step of a line, and its numbers.
@@ -138,6 +193,37 @@ mod tests {
         let (steps, damaged) = read_metrics(run.path()).unwrap();
         assert_eq!(steps, [step(1), step(3)]);
         assert_eq!(damaged.iter().map(|line| line.line).collect::<Vec<_>>(), [2]);
+        let mut last = Vec::new();
+        read_last_metrics(run.path(), |metrics| {
+            last.push(metrics);
+            true
+        })
+        .unwrap();
+        assert_eq!(last, [step(3), step(1)]);
+    }
+
+    #[test]
+    fn a_run_is_followed_while_it_is_written_and_resumed() {
+        let run = tempfile::tempdir().unwrap();
+        let mut follower = MetricsFollower::new(run.path());
+        assert_eq!(follower.read_new().unwrap(), NewMetrics::default());
+        let steps = |numbers: &[u64]| numbers.iter().map(|step| Metrics::of_step(*step)).collect::<Vec<_>>();
+        let mut log = MetricsLog::open(run.path()).unwrap();
+        for step in 1..=3 {
+            log.write(&Metrics::of_step(step)).unwrap();
+        }
+        let new = follower.read_new().unwrap();
+        assert_eq!((new.is_anew, new.steps), (false, steps(&[1, 2, 3])));
+        log.file.write_all(b"x\n{\"step\":4").unwrap();
+        let new = follower.read_new().unwrap();
+        assert_eq!((new.is_anew, new.steps, new.damaged[0].line), (false, vec![], 4));
+        // Killed and resumed from step 2.
+        let mut log = MetricsLog::open(run.path()).unwrap();
+        assert_eq!(log.forget_after(2).unwrap(), (1, 1));
+        log.write(&Metrics::of_step(3)).unwrap();
+        let new = follower.read_new().unwrap();
+        assert_eq!((new.is_anew, new.steps, new.damaged), (true, steps(&[1, 2, 3]), vec![]));
+        assert_eq!(follower.read_new().unwrap(), NewMetrics::default());
     }
 
     #[test]

@@ -5,7 +5,9 @@
 use crate::calls::{CallStore, forget_calls_after};
 use crate::checkpoints::{Checkpoints, Retention, State};
 use crate::config;
+use crate::ending::{EndKind, Ending, forget_ending, keep_ending};
 use crate::error::{Result, RunError, listed};
+use crate::format::{keep_format, read_format};
 use crate::layout;
 use crate::metrics::Metrics;
 use crate::metrics_log::MetricsLog;
@@ -108,8 +110,8 @@ impl RunFolder {
     /// not changed yet.
     ///
     /// # Errors
-    /// There is no such folder, another process uses it, or its configuration
-    /// differs.
+    /// There is no such folder, another process uses it, a newer version of
+    /// Gavel wrote it, or its configuration differs.
     pub fn resume(
         folder: &FolderConfig,
         text: &str,
@@ -118,6 +120,7 @@ impl RunFolder {
     ) -> Result<Self> {
         let FolderConfig { dir, name, .. } = folder;
         let newest = newest(dir, name).ok_or_else(|| RunError::NoRun { run: dir.join(name) })?;
+        read_format(&newest)?;
         let lock = RunLock::take(&newest)?;
         config::check(&newest, text, may_differ, complete)?;
         Self::open(newest, folder, lock)
@@ -161,8 +164,11 @@ impl RunFolder {
         Checkpoints::new(&self.path)
     }
 
-    /// Writes the configuration, behind a line about this process and the lines about earlier ones.
+    /// Writes the configuration, behind a line about this process and the lines about earlier ones. The run is under way
+    /// from here on.
     pub fn keep_config(&self, text: &str) -> Result<()> {
+        keep_format(&self.path)?;
+        forget_ending(&self.path)?;
         let command = self.shared.as_ref().and_then(|shared| shared.command.as_deref());
         config::write(&self.path, command, text)
     }
@@ -246,6 +252,14 @@ impl RunFolder {
         self.sync()?;
         checkpoints.save(state, queue, write)?;
         Ok(checkpoints.prune(state, retention)?)
+    }
+
+    /// Records the end of the run, on rank 0: of one that failed, with its error.
+    pub fn keep_end(&self, kind: EndKind, error: Option<String>) -> Result<()> {
+        match &self.shared {
+            Some(_) => keep_ending(&self.path, &Ending::now(kind, error)),
+            None => Ok(()),
+        }
     }
 
     /// Syncs everything that was recorded, so that a checkpoint of this moment

@@ -27,7 +27,8 @@ pub(crate) fn step_files(folder: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
     Ok(files.into_iter().map(|(step, of_ranks)| (step, of_ranks.into_values().collect())).collect())
 }
 
-fn step_and_rank(name: &str) -> Option<(u64, usize)> {
+/// The step and the rank in the name of a file.
+pub(crate) fn step_and_rank(name: &str) -> Option<(u64, usize)> {
     let stem = name.split('.').next()?;
     Some((stem.strip_prefix("step-")?.parse().ok()?, layout::rank_of(name, stem)?))
 }

@@ -111,9 +111,17 @@ pub type Tasks = HashMap<String, Arc<Task>>;
 /// All tasks, and the lines that cannot be parsed or repeat a task of their file.
 pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
     let (mut tasks, mut damaged) = (Tasks::new(), Vec::new());
+    for rank in ranks_with_tasks(folder)? {
+        damaged.extend(read_tasks_of(&layout::tasks(folder, rank), &mut tasks)?);
+    }
+    Ok((tasks, damaged))
+}
+
+/// The ranks that have a file of tasks in `folder`, in order.
+pub(crate) fn ranks_with_tasks(folder: &Path) -> Result<Vec<usize>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((tasks, damaged)),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(RunError::io("read", folder)(error)),
     };
     let mut ranks = Vec::new();
@@ -122,10 +130,13 @@ pub fn read_tasks(folder: &Path) -> Result<(Tasks, Vec<DamagedLine>)> {
         ranks.extend(name.to_str().and_then(|name| layout::rank_of(name, "tasks")));
     }
     ranks.sort_unstable();
-    for rank in ranks {
-        damaged.extend(read_tasks_of(&layout::tasks(folder, rank), &mut tasks)?);
-    }
-    Ok((tasks, damaged))
+    Ok(ranks)
+}
+
+/// The task of a line, with its hash.
+pub(crate) fn parse_task(line: &[u8]) -> std::result::Result<(String, Task), serde_json::Error> {
+    let Line { hash, task } = serde_json::from_slice(line)?;
+    Ok((hash.into_owned(), task.into_owned()))
 }
 
 /// Adds the tasks of a file; returns the lines that cannot be parsed or repeat a task of the file.

@@ -11,7 +11,7 @@ pub use writer::{SampleWriter, ScoredSample};
 
 use crate::error::{Result, RunError};
 use crate::layout;
-use crate::step_files::step_files;
+use crate::step_files::{step_and_rank, step_files};
 use gavel_data::disk;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -27,8 +27,12 @@ fn files(run: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
 pub(crate) fn forget_samples_after(run: &Path, step: u64) -> Result<usize> {
     let files = files(run)?;
     let later = files.range((Bound::Excluded(step), Bound::Unbounded));
-    for path in later.clone().flat_map(|(_, paths)| paths) {
+    for (step, path) in later.clone().flat_map(|(step, paths)| paths.iter().map(move |path| (step, path))) {
         disk::remove_file(path).map_err(RunError::io("remove", path))?;
+        if let Some((_, rank)) = path.file_name().and_then(|name| step_and_rank(name.to_str()?)) {
+            // There may be none, and one that is left does not fit the next file of this name.
+            let _ = std::fs::remove_file(layout::samples_index(run, *step, rank));
+        }
     }
     Ok(later.count())
 }

@@ -4,12 +4,17 @@ use super::line::ReadLine;
 use super::sequence::{Misplaced, Sequence};
 use crate::damage::DamagedLine;
 use crate::error::{Result, RunError};
+use crate::format::read_format;
+use crate::layout;
+use crate::line_index::{LineIndex, Place};
+use crate::step_files::step_and_rank;
+use crate::task_finder::TaskFinder;
 use crate::tasks::{Tasks, read_tasks};
 use gavel_data::files::{open_regular, read_line};
-use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, Sample, Trajectory};
+use gavel_data::{EvaluationRecord, NotCalled, OutcomeKind, Sample, Task, Trajectory};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Seek, SeekFrom};
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +73,8 @@ impl RecordedSample {
 /// The samples of a run's folder. Lines that cannot be parsed or are there twice are left out. These, and lines beside
 /// which others are missing, are listed in [`damage`](Self::damage).
 pub struct SampleReader {
-    tasks: Tasks,
+    run: PathBuf,
+    tasks: KnownTasks,
     steps: BTreeMap<u64, Vec<PathBuf>>,
     /// The file that each group was read from. No group is in two files.
     files: Mutex<HashMap<Draw, PathBuf>>,
@@ -78,15 +84,45 @@ pub struct SampleReader {
 /// The step that a group was drawn for, and its number there.
 type Draw = (u64, u64);
 
+/// The tasks of a run.
+enum KnownTasks {
+    Read(Tasks),
+    Found(TaskFinder),
+}
+
+impl KnownTasks {
+    fn get(&self, hash: &str) -> Result<Option<Arc<Task>>> {
+        match self {
+            Self::Read(tasks) => Ok(tasks.get(hash).cloned()),
+            Self::Found(finder) => finder.get(hash),
+        }
+    }
+}
+
 impl SampleReader {
     /// Reads the tasks. The samples are read on demand.
     ///
     /// # Errors
-    /// A file exists but cannot be read.
+    /// A file exists but cannot be read, or a newer version of Gavel wrote the run.
     pub fn open(run: &Path) -> Result<Self> {
-        let steps = super::files(run)?;
+        read_format(run)?;
         let (tasks, damaged) = read_tasks(run)?;
-        Ok(Self { tasks, steps, files: Mutex::default(), damage: Mutex::new(damaged) })
+        Self::with_tasks(run, KnownTasks::Read(tasks), damaged)
+    }
+
+    /// Opens a run for a few of its samples: each task is looked up when a sample names it. Damaged lines of tasks are then
+    /// not listed.
+    ///
+    /// # Errors
+    /// A file exists but cannot be read, or a newer version of Gavel wrote the run.
+    pub fn open_for_few(run: &Path) -> Result<Self> {
+        read_format(run)?;
+        Self::with_tasks(run, KnownTasks::Found(TaskFinder::open(run)?), Vec::new())
+    }
+
+    fn with_tasks(run: &Path, tasks: KnownTasks, damaged: Vec<DamagedLine>) -> Result<Self> {
+        let (run, steps) = (run.to_owned(), super::files(run)?);
+        Ok(Self { run, tasks, steps, files: Mutex::default(), damage: Mutex::new(damaged) })
     }
 
     /// The steps that have samples, in order.
@@ -101,20 +137,90 @@ impl SampleReader {
     /// One of their files cannot be read.
     pub fn samples(&self, step: u64) -> Result<Samples<'_>> {
         let paths = self.steps.get(&step).map(Vec::as_slice).unwrap_or_default();
-        let open = |(part, path): (usize, &'_ PathBuf)| {
-            let file = open_regular(path).map_err(RunError::io("read", path))?;
-            Ok(Lines {
-                file: BufReader::new(file),
-                text: Vec::new(),
-                path: path.clone(),
-                part,
-                number: 0,
-                sequence: Sequence::default(),
-                reader: self,
-            })
-        };
-        let files = paths.iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
+        let files = paths.iter().enumerate().map(|(part, path)| self.lines(part, path, None));
+        let files = files.collect::<Result<Vec<_>>>()?;
         Ok(Samples { lines: Some(files.into_iter().flatten().peekable()) })
+    }
+
+    /// The sample with this id, and the step that recorded it: `step`, or any step.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn find(&self, id: &str, step: Option<u64>) -> Result<Option<(u64, RecordedSample)>> {
+        let drawn: Option<u64> = id.split('.').next().and_then(|step| step.parse().ok());
+        // A sample is recorded by the step that it was drawn for, or by a later one.
+        let (before, after): (Vec<_>, Vec<_>) = self.steps.iter().partition(|(at, _)| Some(**at) < drawn);
+        for (at, paths) in after.into_iter().chain(before).filter(|(at, _)| step.is_none_or(|step| step == **at)) {
+            for (part, path) in paths.iter().enumerate() {
+                let places = self.index(*at, path)?.find(id).map_err(RunError::io("read", path))?;
+                for place in places {
+                    if let Some(sample) = self.sample_at(part, path, place)?.filter(|sample| sample.id == id) {
+                        return Ok(Some((*at, sample)));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The sample with this number among those that a step recorded, counted from 0, rank after rank.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn nth(&self, step: u64, number: u64) -> Result<Option<RecordedSample>> {
+        let mut number = number;
+        for (part, path) in self.steps.get(&step).into_iter().flatten().enumerate() {
+            let index = self.index(step, path)?;
+            match index.nth(number).map_err(RunError::io("read", path))? {
+                Some(place) => return self.sample_at(part, path, place),
+                None => number -= index.count(),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number of samples that a step recorded.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn count(&self, step: u64) -> Result<u64> {
+        let paths = self.steps.get(&step).into_iter().flatten();
+        paths.map(|path| Ok(self.index(step, path)?.count())).sum()
+    }
+
+    fn index(&self, step: u64, path: &Path) -> Result<LineIndex> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let rank = step_and_rank(name).map_or(0, |(_, rank)| rank);
+        LineIndex::of(path, &layout::samples_index(&self.run, step, rank), r#"{"id":""#)
+            .map_err(RunError::io("read", path))
+    }
+
+    /// The sample whose first line is there; `None` if the line cannot be used.
+    fn sample_at(&self, part: usize, path: &Path, place: Place) -> Result<Option<RecordedSample>> {
+        let lines = self.lines(part, path, Some(place))?;
+        let next = Samples { lines: Some(vec![lines].into_iter().flatten().peekable()) }.next().transpose()?;
+        Ok(next.filter(|sample| sample.line == place.line))
+    }
+
+    /// The lines of a file, from its start or from a place.
+    fn lines(&self, part: usize, path: &Path, from: Option<Place>) -> Result<Lines<'_>> {
+        let mut file = open_regular(path).map_err(RunError::io("read", path))?;
+        let before = match from {
+            Some(Place { offset, line }) => {
+                file.seek(SeekFrom::Start(offset)).map_err(RunError::io("read", path))?;
+                line.saturating_sub(1)
+            }
+            None => 0,
+        };
+        Ok(Lines {
+            file: BufReader::new(file),
+            text: Vec::new(),
+            path: path.to_owned(),
+            part,
+            number: before,
+            sequence: Sequence::after(before),
+            reader: self,
+        })
     }
 
     /// The damaged and misplaced lines so far.
@@ -222,7 +328,7 @@ impl Lines<'_> {
     /// The sample of a line whose task is known.
     fn sample(&self, line: ReadLine) -> std::result::Result<RecordedSample, String> {
         let id = &line.id;
-        let Some(task) = self.reader.tasks.get(&line.task) else {
+        let Some(task) = self.reader.tasks.get(&line.task).map_err(|error| error.to_string())? else {
             return Err(format!("sample {id} names the task {}, which tasks.jsonl does not have", line.task));
         };
         let tokens = line.tokens().map_err(|what| format!("sample {id}: {what}"))?;
@@ -236,7 +342,7 @@ impl Lines<'_> {
             trace: line.trace,
         };
         let (answer, extra, states) = (line.answer, line.extra, line.states);
-        let sample = Sample { answer, extra, states, ..Sample::new(task.clone(), line.sample, vec![trajectory]) };
+        let sample = Sample { answer, extra, states, ..Sample::new(task, line.sample, vec![trajectory]) };
         Ok(RecordedSample {
             id: line.id,
             step: line.step,

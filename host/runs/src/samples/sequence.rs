@@ -38,6 +38,11 @@ pub(super) enum Misplaced {
 }
 
 impl Sequence {
+    /// The lines after this many, which are not read.
+    pub(super) fn after(lines: u64) -> Self {
+        Self { written: lines, ..Self::default() }
+    }
+
     /// Notes a line that cannot be read.
     pub(super) fn skip(&mut self) {
         self.unread += 1;

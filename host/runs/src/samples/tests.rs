@@ -365,3 +365,80 @@ fn token_ids_that_are_not_those_that_were_counted_are_damage() {
         }
     }
 }
+
+/// A file of a run: the step and the rank that recorded it, and the step and number of each of its groups.
+type File<'a> = (u64, usize, &'a [(u64, u64)]);
+
+/// A run whose groups have `count` samples each with the same text, of two trajectories.
+fn run_of(files: &[File<'_>], count: u32) -> tempfile::TempDir {
+    let run = tempfile::tempdir().unwrap();
+    for (recorded, rank, draws) in files {
+        let mut tasks = TaskStore::of_rank(run.path(), *rank).unwrap();
+        let mut writer = SampleWriter::of_rank(run.path(), *recorded, *rank).unwrap();
+        for (step, group) in *draws {
+            for index in 0..count {
+                let sample = Sample { index, ..sample() };
+                let (outcome, advantages) = (&outcome(), &ADVANTAGES);
+                let (step, group, trained_step) = (*step, *group, Some(*recorded));
+                let scored = ScoredSample { step, group, trained_step, sample: &sample, outcome, advantages };
+                writer.write(&mut tasks, &scored).unwrap();
+            }
+        }
+        writer.finish(&mut tasks).unwrap();
+    }
+    run
+}
+
+#[test]
+fn a_sample_is_found_by_its_id_as_it_is_read() {
+    // Enough for an index that is kept. Step 2 was recorded by two ranks, one of them later than it was drawn.
+    let run = run_of(&[(2, 0, &[(2, 0), (2, 2)]), (2, 1, &[(1, 7), (2, 1)]), (3, 0, &[(2, 3)])], 300);
+    let all = SampleReader::open(run.path()).unwrap();
+    let found = |step: Option<u64>, id: &str| {
+        let few = SampleReader::open_for_few(run.path()).unwrap();
+        let found = few.find(id, step).unwrap();
+        assert_eq!(few.damage(), []);
+        found.map(|(step, sample)| (step, format!("{sample:?}")))
+    };
+    for step in [2, 3] {
+        for sample in all.samples(step).unwrap().step_by(97) {
+            let sample = sample.unwrap();
+            assert_eq!(sample.sample.trajectories.len(), 2);
+            let whole = Some((step, format!("{sample:?}")));
+            assert_eq!((found(None, &sample.id), found(Some(step), &sample.id)), (whole.clone(), whole));
+            assert_eq!(found(Some(5 - step), &sample.id), None);
+        }
+    }
+    for id in ["2.0.300", "2.9.0", "4.0.0", "x", "", "\"", "2.0"] {
+        assert_eq!(found(None, id), None, "{id}");
+    }
+    assert!(layout::samples_index(run.path(), 2, 1).is_file());
+    let few = SampleReader::open_for_few(run.path()).unwrap();
+    let nth = |step, number| few.nth(step, number).unwrap().map(|sample| sample.id);
+    let ids = [nth(2, 0), nth(2, 599), nth(2, 600), nth(2, 1199), nth(3, 2)].map(|id| id.unwrap());
+    assert_eq!(ids, ["2.0.0", "2.2.299", "1.7.0", "2.1.299", "2.3.2"]);
+    assert_eq!((nth(2, 1200), nth(4, 0), few.count(2).unwrap(), few.count(4).unwrap()), (None, None, 1200, 0));
+    // The step is dropped, with what is known of its lines.
+    forget_samples_after(run.path(), 2).unwrap();
+    assert!(!layout::samples_index(run.path(), 3, 0).exists() && found(None, "2.3.0").is_none());
+}
+
+#[test]
+fn a_damaged_line_beside_a_sample_does_not_hide_it() {
+    let run = run_of(&[(2, 0, &[(2, 0)])], 400);
+    let path = layout::samples(run.path(), 2, 0);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[201] = r#"{"id":"2.0.101","torn"#.into();
+    // In place of the second trajectory of sample 100.
+    fs::write(&path, lines.join("\n")).unwrap();
+    let few = SampleReader::open_for_few(run.path()).unwrap();
+    let length = |id: &str| few.find(id, None).unwrap().map(|(_, sample)| sample.sample.trajectories.len());
+    assert_eq!((length("2.0.99"), length("2.0.100"), length("2.0.102")), (Some(2), Some(1), Some(2)));
+    assert_eq!(length("2.0.101"), None, "its first line is damaged");
+    // A task that is missing.
+    fs::write(layout::tasks(run.path(), 0), "").unwrap();
+    let few = SampleReader::open_for_few(run.path()).unwrap();
+    assert!(few.find("2.0.99", None).unwrap().is_none());
+    assert!(few.damage()[0].what.contains("which tasks.jsonl does not have"), "{:?}", few.damage());
+}
