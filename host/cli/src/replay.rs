@@ -86,12 +86,18 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         }
         return rows::run(&args.run, args.step, args.sample.as_deref(), args.json);
     }
-    let recording = Recording::open(&args.run)?.allow_grants(args.allow_grants);
+    // A sample that is selected by its id is found without reading the others, except for those of its step.
+    let found = args.sample.as_ref().map(|id| Recording::open_for(&args.run, id, args.step)).transpose()?.flatten();
+    let (recording, step) = match found {
+        Some((recording, step)) => (recording, Some(step)),
+        None => (Recording::open(&args.run)?, args.step),
+    };
+    let recording = recording.allow_grants(args.allow_grants);
     if args.allow_grants {
         show_grants(&recording);
     }
     let changes = changes(&recording, args.plugins, &args.params)?;
-    let selection = Selection { step: args.step, sample: args.sample };
+    let selection = Selection { step, sample: args.sample };
     let config = SandboxConfig::with_threads(plugin_args::workers(args.workers)?);
     let bar = progress::bar(None, "samples");
     let done = || bar.inc(1);

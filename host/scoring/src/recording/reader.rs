@@ -2,8 +2,8 @@
 
 use super::damage::Damage;
 use super::error::{RecordingError, Result};
-use super::plugin_set::{PluginSet, at, read};
-use gavel_runs::{SampleReader, Samples};
+use super::plugin_set::{PluginSet, at, read as read_sets};
+use gavel_runs::{RunError, SampleReader, Samples};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,11 +22,32 @@ impl Recording {
     /// Reads the plugins and the steps; [`samples`](Self::samples) reads the
     /// samples.
     pub fn open(folder: &Path) -> Result<Self> {
+        Self::read(folder, SampleReader::open)
+    }
+
+    /// Opens a recording for the sample with this id. Returns the step that recorded it, which is `step` if that is given.
+    /// An index finds it, so that the rest of the recording is not read. `None` if the recording has no such sample, or
+    /// `id` is none of a sample.
+    ///
+    /// # Errors
+    /// There is no recording, or a file of it cannot be read.
+    pub fn open_for(folder: &Path, id: &str, step: Option<u64>) -> Result<Option<(Self, u64)>> {
+        let is_id = id.split('.').count() == 3 && id.split('.').all(|part| part.parse::<u64>().is_ok());
+        if !is_id {
+            return Ok(None);
+        }
+        let open = || Self::read(folder, SampleReader::open_for_few);
+        let Some((step, _)) = open()?.samples.find(id, step)? else { return Ok(None) };
+        // Another reader, which has not noted damage beside the sample yet.
+        Ok(Some((open()?, step)))
+    }
+
+    fn read(folder: &Path, open: impl FnOnce(&Path) -> std::result::Result<SampleReader, RunError>) -> Result<Self> {
         if !folder.is_dir() {
             return Err(RecordingError::Absent { folder: folder.to_owned() });
         }
-        let plugin_sets = read(folder)?;
-        let samples = SampleReader::open(folder)?;
+        let plugin_sets = read_sets(folder)?;
+        let samples = open(folder)?;
         if plugin_sets.is_empty() || samples.steps().next().is_none() {
             return Err(RecordingError::Nothing { folder: folder.to_owned() });
         }

@@ -38,8 +38,13 @@ pub struct RecordedVerdicts {
 impl RecordedVerdicts {
     /// The sample and its verdicts, if the selection names samples by id.
     pub(super) fn asked_for(selection: &Selection, recorded: &RecordedSample) -> Option<Self> {
-        selection.sample.as_ref()?;
-        Some(Self {
+        selection.sample.as_ref().map(|_| recorded.into())
+    }
+}
+
+impl From<&RecordedSample> for RecordedVerdicts {
+    fn from(recorded: &RecordedSample) -> Self {
+        Self {
             sample: recorded.id.clone(),
             task_id: recorded.sample.task.id.clone(),
             prompt: recorded.sample.task.prompt.clone(),
@@ -51,6 +56,6 @@ impl RecordedVerdicts {
             reason: recorded.reason.clone(),
             plugins: recorded.plugins.clone(),
             not_called: recorded.not_called.clone(),
-        })
+        }
     }
 }
