@@ -1,7 +1,7 @@
 //! The commands that both programs have.
 
 use crate::models::Models;
-use crate::{completions, doctor, man, plugin, replay, report, score, terminal};
+use crate::{completions, doctor, man, plugin, replay, report, runs, score, terminal};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
@@ -22,6 +22,7 @@ pub struct LogLevel {
 pub enum Command {
     Score(Box<score::ScoreArgs>),
     Replay(replay::ReplayArgs),
+    Runs(runs::RunsArgs),
     /// Make, build, test and compare plugins.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -46,6 +47,7 @@ impl Command {
         match self {
             Self::Score(args) => score::run::<M>(*args),
             Self::Replay(args) => replay::run(args),
+            Self::Runs(args) => runs::run(args),
             Self::Plugin(command) => plugin::run(command),
             Self::Doctor(args) => doctor::run::<M>(args),
             Self::Completions(args) => completions::run(&args, &all),

@@ -21,6 +21,7 @@ pub mod progress;
 mod replay;
 #[doc(hidden)]
 pub mod report;
+mod runs;
 mod score;
 #[doc(hidden)]
 pub mod serve;

@@ -8,8 +8,13 @@ const CELL: usize = 40;
 
 /// The beginning of a text, in one line.
 pub fn cut(text: &str) -> String {
+    cut_to(text, CELL)
+}
+
+/// The first characters of a text, in one line.
+pub fn cut_to(text: &str, width: usize) -> String {
     let line = Shown(text).to_string();
-    match line.char_indices().nth(CELL) {
+    match line.char_indices().nth(width) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
