@@ -39,6 +39,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(run.begin())?;
     if is_enough(table, run.recorder.state().last_accuracy) {
+        run.recorder.record_end(&Ok(false));
         return run.summary();
     }
     let stream = TaskStream::new(config.seed, config.data.shuffle, &shares);
@@ -49,6 +50,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
         let saved = if ranks.are_several() { logged } else { logged.and_then(|()| run.save_if_whole(&[])) };
         run.recorder.report_left(saved);
     }
+    run.recorder.record_end(&taken);
     let is_stopped = taken?;
     // Until rank 0 has written everything, the others stay.
     ranks.exchange(&())?;

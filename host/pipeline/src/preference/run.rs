@@ -87,6 +87,7 @@ pub(super) fn run<T: PairMethod>(
         if taken.is_err() {
             run.leave_checkpoint();
         }
+        run.recorder.record_end(&taken);
         let is_stopped = taken?;
         // Until rank 0 has written everything, the others stay.
         ranks.exchange(&())?;

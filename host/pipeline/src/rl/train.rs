@@ -115,6 +115,7 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
         if let Err(error) = &taken {
             rl.leave_checkpoint(error).await;
         }
+        rl.run.recorder.record_end(&taken);
         let is_stopped = taken?;
         // Until rank 0 has written everything, the others stay.
         ranks.exchange(&())?;

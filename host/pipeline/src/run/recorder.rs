@@ -8,8 +8,8 @@ use crate::samples::{DrawnGroup, DropReason};
 use gavel_config::CheckpointTable;
 use gavel_data::{Group, Member};
 use gavel_plugin::{CallLog, TakenCalls, Tape};
-use gavel_runs::Metrics;
-use gavel_runs::{QueuedGroup, RunFolder, ScoredSample, Spent, State, TrainedRow};
+
+use gavel_runs::{EndKind, Metrics, QueuedGroup, RunFolder, ScoredSample, Spent, State, TrainedRow};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -279,6 +279,18 @@ impl Recorder {
         match self.folder.checkpoints().newest() {
             Ok(Some(checkpoint)) => tracing::info!("--resume continues from {}", checkpoint.display()),
             _ => tracing::warn!("the run has no checkpoint to continue from"),
+        }
+    }
+
+    /// Records how the run ended: whether a signal stopped it, or by which error.
+    pub(crate) fn record_end(&self, taken: &Result<bool>) {
+        let (kind, error) = match taken {
+            Ok(true) => (EndKind::Stopped, None),
+            Ok(false) => (EndKind::Ended, None),
+            Err(error) => (EndKind::Failed, Some(error.to_string())),
+        };
+        if let Err(error) = self.folder.keep_end(kind, error) {
+            tracing::warn!("the end of the run is not recorded: {error}");
         }
     }
 
