@@ -61,7 +61,7 @@ pub struct EpisodeLimits {
 }
 
 /// What the policy reads of its earlier turns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum History {
     /// Its own tokens, in one trajectory.

@@ -5,7 +5,7 @@ use gavel_endpoint::excerpt;
 use serde::{Deserialize, Serialize};
 
 /// What becomes of a sample whose tool fails, by the ending of the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct OnToolFailure {
     /// Something that the tool needs, or the tool's server, did not answer.
@@ -17,7 +17,7 @@ pub struct OnToolFailure {
 }
 
 /// What becomes of a sample after a call that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailedCall {
     /// The policy reads the error, and the sample continues.

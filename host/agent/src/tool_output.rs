@@ -4,7 +4,7 @@ use gavel_text::{TextError, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 /// Which part of a tool's output is left out if it is too long.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LeftOut {
     /// The head stays.

@@ -104,7 +104,7 @@ fn alone(project: &Project, args: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn without_its_other_program_gavel_names_the_commands_that_it_lacks() {
     let project = Project::empty();
-    for command in ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench"] {
+    for command in ["train", "sft", "reward-model", "dpo", "eval", "generate", "serve", "merge", "bench", "config"] {
         let (shown, option) = match command {
             "serve" => ("`gavel serve` with a model".to_owned(), "-m"),
             _ => (format!("`gavel {command}`"), "-c"),

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// `train.advantage`
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, schemars::JsonSchema)]
+#[schemars(untagged)]
 pub enum AdvantageTable {
     /// `[train.advantage]`: settings of the algorithm.
     Settings(AdvantageSettings),
@@ -17,7 +18,7 @@ pub enum AdvantageTable {
 }
 
 /// Settings of the algorithm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdvantageSettings {
     /// What a difference of rewards is divided by; only for `grpo` and `grpo_passk`, the standard deviation of the group

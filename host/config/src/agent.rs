@@ -13,7 +13,7 @@ use std::time::Duration;
 const RETRIES: u32 = 5;
 
 /// `[agent]`, or one of several `[[agent]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentTable {
     /// Its name among several agents, in metrics and in the column `agent_name` of rows.
@@ -52,6 +52,7 @@ pub struct AgentTable {
     pub weigh_by: WeighBy,
     /// The time that a sample has; 5 minutes by default. The wait for memory of its tools does not count.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub timeout: Duration,
     /// The most tokens of a tool's answer; 1024 by default.
     pub max_tool_tokens: usize,
@@ -64,7 +65,7 @@ pub struct AgentTable {
 }
 
 /// How a sample is made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
     /// One turn of the policy.
@@ -75,7 +76,7 @@ pub enum AgentKind {
 }
 
 /// Which trajectories of a sample its reward reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardTo {
     /// All of them.
@@ -88,7 +89,7 @@ pub enum RewardTo {
 }
 
 /// What counts once when losses are averaged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WeighBy {
     /// A sample, with all its trajectories.
@@ -233,7 +234,7 @@ impl AgentTable {
 }
 
 /// `[[tool]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolTable {
     /// Its name in metrics and logs, and in the settings of rows.
@@ -252,6 +253,7 @@ pub struct ToolTable {
     pub limit: Option<String>,
     /// How often a call that an MCP server could not take is asked again, with growing pauses; 5 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 5))]
     pub retries: Option<u32>,
     /// The parameters of the component's initialisation.
     #[serde(default)]

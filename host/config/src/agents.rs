@@ -11,8 +11,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// Agents as they are written: `[agent]` is one without a name, `[[agent]]` are some with names.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AgentTables(Vec<AgentTable>);
+#[derive(Debug, Clone, PartialEq, schemars::JsonSchema)]
+pub struct AgentTables(#[schemars(with = "AgentsForm")] Vec<AgentTable>);
+
+/// Agents as they are written.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AgentsForm {
+    One(Box<AgentTable>),
+    Several(Vec<AgentTable>),
+}
 
 impl Default for AgentTables {
     fn default() -> Self {

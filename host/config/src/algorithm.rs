@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// `[train.reference]`: the model from which penalties measure the distance, if it is not the run's first policy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceTable {
     /// A folder or the name of a model on the hub, such as a teacher; by default, what the policy starts from.
@@ -20,6 +20,7 @@ pub struct ReferenceTable {
     pub every: Option<u64>,
     /// The share of the new policy in it, above 0; 1 by default, which replaces it.
     #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    #[schemars(extend("default" = 1.0))]
     pub mixup: f64,
     /// Folders or names of models on the hub by data source, such as teachers; none by default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -4,7 +4,7 @@ use crate::error::ConfigError;
 use serde::{Deserialize, Serialize};
 
 /// `[budget]`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetTable {
     /// The most tokens of prompts and answers at all endpoints; no limit by default.

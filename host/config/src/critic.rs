@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// `[train.critic]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriticTable {
     /// A folder or the name of a model on the hub: a critic, a reward model or a language model; by default, what the
@@ -38,7 +38,7 @@ pub struct CriticTable {
 }
 
 /// `[train.critic.optimizer]`. A key that is absent has the value that it has in `[train.optimizer]`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriticOptimizerTable {
     /// The rule of a step.
@@ -62,7 +62,7 @@ pub struct CriticOptimizerTable {
 }
 
 /// `[train.critic.optimizer.muon]`. A key that is absent has the value that it has in `[train.optimizer.muon]`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriticMuonTable {
     /// Decay of the running mean of the gradient.

@@ -11,7 +11,7 @@ const PLUGIN: &str = "plugin:";
 
 /// Where the rows of a dataset are: the path of a `.jsonl` or `.parquet` file, of a folder of them or a pattern, or
 /// `plugin:NAME?key=value&…` for a taskset.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Dataset {
     /// Files.

@@ -10,11 +10,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// Datasets as `[data]` names them: a path, a table, or a list of these.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Datasets(pub Vec<DatasetTable>);
+#[derive(Debug, Clone, Default, PartialEq, schemars::JsonSchema)]
+pub struct Datasets(#[schemars(with = "DatasetsForm")] pub Vec<DatasetTable>);
+
+/// Datasets as they are written.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum DatasetsForm {
+    One(DatasetForm),
+    List(Vec<DatasetForm>),
+}
+
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum DatasetForm {
+    Path(String),
+    Table(DatasetTable),
+}
 
 /// A dataset, and what is set for it alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetTable {
     /// A file, a folder, a pattern, or a taskset.

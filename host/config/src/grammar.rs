@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 1 << 20;
 
 /// `rollout.grammar`. One of its keys is set.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrammarTable {
     /// A response is JSON that this schema describes.

@@ -36,7 +36,7 @@ impl LearningConfig {
 macro_rules! train_table {
     ($(#[$about:meta])* pub struct $name:ident by $rows_per_step:ident { $($own:tt)* }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
             /// The most optimiser steps; in reinforcement learning, policy versions to make.

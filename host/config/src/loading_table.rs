@@ -8,18 +8,22 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// `[resources.loading]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoadingTable {
     /// The size of the file.
+    #[schemars(with = "gavel_data::SizeForm")]
     pub size: ByteSize,
     /// Memory of the process that compiles it, as address space.
+    #[schemars(with = "gavel_data::SizeForm")]
     pub memory: ByteSize,
     /// Processor time of that process, all of its threads together.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub cpu: Duration,
     /// Wall-clock time of that process.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub timeout: Duration,
 }
 

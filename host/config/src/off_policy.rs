@@ -4,7 +4,7 @@ use gavel_train::{OffPolicyConfig, RolloutIs, RolloutRs};
 use serde::{Deserialize, Serialize};
 
 /// `[train.off_policy]`. The key `sampling_mask` alone asks for no correction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct OffPolicyTable {
     /// Whether log-probabilities are of the distributions that tokens were drawn from: after biases and penalties, and
@@ -15,25 +15,39 @@ pub struct OffPolicyTable {
 }
 
 /// The table as it is written.
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
+    /// Whether log-probabilities are of the distributions that tokens were drawn from: after biases and penalties, and
+    /// among the tokens that were not cut off. By default where rollout has one of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampling_mask: Option<bool>,
+    /// The unit that has a weight, `proximal / behaviour`; `token` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "token"))]
     rollout_is: Option<RolloutIs>,
+    /// The highest weight (truncated importance sampling); 2 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 2.0))]
     rollout_is_threshold: Option<f64>,
+    /// Whether weights are divided by their mean over the mini-batch; no by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = false))]
     rollout_is_batch_normalize: Option<bool>,
+    /// Which ratio must be within the bounds; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "none"))]
     rollout_rs: Option<RolloutRs>,
+    /// The upper bound; 2 by default, 1.01 for a geometric mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout_rs_threshold: Option<f64>,
+    /// The lower bound; 1 over the upper one by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout_rs_threshold_lower: Option<f64>,
+    /// A trajectory with a token whose ratio is below this is rejected; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout_token_veto_threshold: Option<f64>,
+    /// The most versions that a token may be behind the policy; older ones are masked. No bound by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_token_staleness: Option<u64>,
 }

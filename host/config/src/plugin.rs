@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// `[plugin.NAME]`, which `"plugin:NAME"` names. It sees what it is called with, and nothing else.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PluginTable {
     /// The component.
@@ -25,8 +25,9 @@ pub struct PluginTable {
 const PREFIX: &str = "plugin:";
 
 /// `"plugin:NAME"`: the component of `[plugin.NAME]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = "^plugin:."))]
 pub struct PluginName(String);
 
 impl PluginName {

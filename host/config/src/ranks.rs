@@ -6,7 +6,7 @@ use gavel_train::Parameters;
 use serde::{Deserialize, Serialize};
 
 /// Which rank draws and scores a group.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Share {
     /// Groups are dealt out in turn, so that the same ranks give the same run.
@@ -17,7 +17,7 @@ pub enum Share {
 }
 
 /// `[ranks]`
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RanksTable {
     /// Which rank draws and scores a group; `static` by default.

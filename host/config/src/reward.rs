@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// `[[reward]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RewardTable {
     /// Its name in metrics and logs.
@@ -28,6 +28,7 @@ pub struct RewardTable {
     pub reward_model: Option<String>,
     /// The factor of the reward model's score; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 1.0))]
     pub scale: Option<f64>,
     /// The lowest and the highest value of the reward model's score, after `scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,12 +41,14 @@ pub struct RewardTable {
     pub api_key_env: Option<String>,
     /// Attempts to ask the server after the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 3))]
     pub retries: Option<u32>,
     /// The name of the limiter whose turns requests to the server wait for; no limit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
     /// What the server is asked at once.
     #[serde(default, skip_serializing_if = "is_sample")]
+    #[schemars(extend("default" = "sample"))]
     pub batch: ServiceBatch,
     /// The factor of its score in the reward; 1 by default. With 0, the score is only recorded.
     #[serde(default = "weight")]
@@ -77,7 +80,7 @@ pub struct RewardTable {
 }
 
 /// What a server is asked at once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceBatch {
     /// One sample, as soon as it is drawn.

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// What a server with a classifier speaks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RewardProtocol {
     /// `POST /classify` of vLLM, which `gavel serve` answers too.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `[reward_model.NAME]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RewardModelTable {
     /// A folder with a checkpoint, or the name of a model on the hub.
@@ -46,6 +46,7 @@ pub struct RewardModelTable {
     pub max_tokens_per_batch: usize,
     /// How long the first conversation of a batch waits for others; 5 ms by default.
     #[serde(default = "max_wait", with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub max_wait: Duration,
     /// Whether the weights are in host memory while nothing is scored; not by default.
     #[serde(default)]
@@ -59,6 +60,7 @@ pub struct RewardModelTable {
     pub url: Option<BaseUrls>,
     /// What the server speaks; `vllm` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "vllm"))]
     pub protocol: Option<RewardProtocol>,
     /// The name of the model at the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,15 +70,19 @@ pub struct RewardModelTable {
     pub api_key_env: Option<String>,
     /// The most requests to the server at the same time; 32 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 32))]
     pub concurrency: Option<NonZeroUsize>,
     /// The longest time of one attempt; 60 s by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
+    #[schemars(with = "Option<gavel_data::DurationForm>", extend("default" = "60s"))]
     pub timeout: Option<Duration>,
     /// Attempts after the first, where another may help; 5 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 5))]
     pub retries: Option<usize>,
     /// The longest time of all attempts and the pauses between them; 5 min by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
+    #[schemars(with = "Option<gavel_data::DurationForm>", extend("default" = "5m"))]
     pub deadline: Option<Duration>,
     /// What happens while no server answers. By default, requests of `gavel train` wait, and others are unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use gavel_rollout::{Each, StepsConfig, StepsScore};
 use serde::{Deserialize, Serialize};
 
 /// `steps` of `[reward_model.NAME]`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepsTable {
     /// What a step is; a part of the response by default.
@@ -12,6 +12,7 @@ pub struct StepsTable {
     pub each: EachStep,
     /// The text between two parts; an empty line by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "\n\n"))]
     pub separator: Option<String>,
     /// A text that takes the place of each separator and follows the last part, such as `<extra_0>`. The value is read
     /// at its last token; without it, at the last token of the part.
@@ -23,7 +24,7 @@ pub struct StepsTable {
 }
 
 /// What a step is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EachStep {
     /// A part of the response, between separators.
@@ -34,7 +35,7 @@ pub enum EachStep {
 }
 
 /// How the values of steps become the score.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StepsScoreName {
     /// The least value.

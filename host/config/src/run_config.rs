@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 /// The tables of a run; `T` is `[train]`: [`RlTable`](crate::RlTable) for `gavel train`,
 /// [`SftTable`](crate::SftTable) for `gavel sft`, [`RewardModelTrainTable`](crate::RewardModelTrainTable) for `gavel
 /// reward-model`, [`DpoTable`](crate::DpoTable) for `gavel dpo`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config<T> {
     /// Every random choice of the run follows from it; 0 by default.
@@ -425,6 +425,28 @@ mod tests {
         let other = completed::<toml::Table>();
         assert_eq!(on_endpoint_down(&other), [None, Some(Stop), None, None, None, None]);
         assert_eq!(other.train.max_pause(), None);
+    }
+
+    #[test]
+    fn the_page_lists_what_may_differ() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let line = page.lines().find(|line| line.contains("These keys may differ: ")).unwrap();
+        let (differ, set) = line.split_once("`--set` beside").unwrap();
+        for key in MAY_DIFFER {
+            let table = format!("`[{key}]`");
+            let list = format!("`[[{key}]]`");
+            let last = key.rsplit('.').next().unwrap();
+            let written = [format!("`{key}`"), table, list, format!("`{last}` of `[reward_model.NAME]`")];
+            assert!(written.iter().any(|written| differ.contains(written.as_str())), "{key}");
+        }
+        for key in MAY_BE_SET {
+            let last = key.rsplit('.').next().unwrap();
+            let is_there = set.contains(&format!("`{last}`"))
+                || set.contains(&format!("`{key}`"))
+                || set.contains(&format!("`[{key}]`"));
+            assert!(is_there, "{key}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// `[schedule]` of `gavel train`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleTable {
     /// Whether an update begins as soon as a mini-batch of groups is scored, without waiting for the whole batch; no by
@@ -25,6 +25,7 @@ pub struct ScheduleTable {
     pub checkpoint_groups: bool,
     /// If no response and no call ends for this long, the run prints what it waits for; 5 minutes by default.
     #[serde(with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub watchdog: Duration,
 }
 

@@ -19,7 +19,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// `[model]`: a checkpoint, or the sizes of a random one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelTable {
     /// A folder with `config.json`, `model.safetensors` and `tokenizer.json`.
@@ -89,7 +89,7 @@ impl ModelTable {
 }
 
 /// What to do with a prompt that is longer than `max_prompt_tokens`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlong {
     /// The run does not start.
@@ -102,7 +102,7 @@ pub enum Overlong {
 }
 
 /// `[data]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataTable {
     /// The datasets to learn from: `.jsonl` and `.parquet` files, or tasksets.
@@ -128,6 +128,7 @@ pub struct DataTable {
     pub accuracy: Option<String>,
     /// Answers to each row in validation; 1 by default. `[validation]` sets how they are drawn.
     #[serde(default = "one_sample", skip_serializing_if = "is_one_sample")]
+    #[schemars(extend("default" = 1))]
     pub validation_samples: usize,
 }
 
@@ -162,7 +163,7 @@ impl DataTable {
 }
 
 /// `[rollout]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RolloutTable {
     /// Samples of each prompt; 8 by default.
@@ -184,6 +185,7 @@ pub struct RolloutTable {
     /// For tokens that are in the prompt or the response, positive logits are divided by it and negative logits
     /// multiplied; 1 by default.
     #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(extend("default" = 1.0))]
     pub repetition_penalty: f32,
     /// Added to the logits of the tokens with these ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -206,6 +208,7 @@ pub struct RolloutTable {
     #[serde(default = "batch")]
     pub max_batch: usize,
     /// The most memory that keys and values take; no limit by default. Responses that do not fit wait.
+    #[schemars(with = "Option<gavel_data::SizeForm>")]
     pub cache_memory: Option<ByteSize>,
 }
 
@@ -291,7 +294,7 @@ impl RolloutTable {
 }
 
 /// `[checkpoint]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointTable {
     /// Steps between checkpoints; 20 by default. The last step has one too.
@@ -321,7 +324,7 @@ impl CheckpointTable {
 }
 
 /// What is written down of the requests that plugins make.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallsLog {
     /// Nothing.
@@ -345,7 +348,7 @@ impl CallsLog {
 }
 
 /// `[log]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogTable {
     /// The folder of all runs; `runs` by default.
@@ -395,15 +398,18 @@ impl LogTable {
 }
 
 /// `[resources]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourcesTable {
     /// Threads of libtorch; by default one for each core, which the ranks of a machine share.
+    #[schemars(extend("default" = null))]
     pub torch_threads: usize,
     /// Threads of plugins, at a lower priority; as many by default. However busy they are, libtorch keeps at
     /// least `torch_threads / (torch_threads + plugin_threads)` of the speed that it has alone.
+    #[schemars(extend("default" = null))]
     pub plugin_threads: usize,
     /// The memory of all plugins together; by default half of the machine's, which its ranks share.
+    #[schemars(with = "gavel_data::SizeForm", extend("default" = null))]
     pub plugin_memory: ByteSize,
     /// Whether training gives the same bits each time on a GPU too, or fails where libtorch cannot; false by default. On
     /// the CPU it always does.

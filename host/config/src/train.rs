@@ -9,7 +9,7 @@ use crate::learning::{LearningConfig, train_table};
 use crate::off_policy::OffPolicyTable;
 use crate::tables::RolloutTable;
 use crate::train_table::TrainTable;
-use gavel_data::{MOST_REWARD, OutcomeKind, named_keys};
+use gavel_data::{MOST_REWARD, OutcomeKind, named_keys, named_keys_schema};
 use gavel_scoring::recording::{Grouping, OfSample, Substitute};
 use gavel_train::{AdvantageConfig, Estimator, KlConfig, KlEstimator, LossConfig, OffPolicyConfig, OldLogProbs};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What becomes of a sample that was not scored.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnOutcome {
     /// It is left out of its group.
@@ -32,7 +32,7 @@ pub enum OnOutcome {
 
 /// `[train.filter_groups]`: groups whose rewards are all equal are dropped, and others drawn in their place ("dynamic
 /// sampling": Yu et al., "DAPO", 2025).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilterGroups {
     /// The most groups that a step may try, in multiples of `prompts_per_step`; 10 by default. The step then trains on
@@ -47,7 +47,7 @@ impl Default for FilterGroups {
 }
 
 /// Which turns of a whole conversation are learned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Turns {
     /// The messages of the assistant after the user's last message.
@@ -62,6 +62,7 @@ train_table! {
     pub struct RlTable by prompts_per_step {
         /// How rewards become advantages; `grpo` by default, and absent with a plugin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("default" = "grpo"))]
         pub algorithm: Option<Estimator>,
         /// Settings of the algorithm, or a plugin in its place.
         #[serde(default, skip_serializing_if = "AdvantageTable::is_default")]
@@ -78,6 +79,7 @@ train_table! {
         /// Whether responses that reached the limit of tokens are not learned from; their rewards still count in their
         /// group; no by default.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[schemars(extend("default" = false))]
         pub mask_truncated: bool,
         /// Prompts in each step's rollout.
         pub prompts_per_step: usize,
@@ -90,11 +92,13 @@ train_table! {
         #[serde(default)]
         pub loss: LossConfig,
         /// Which distributions the data was drawn from, and how training corrects for them. The default is no correction
-        /// in an on-policy run, and [`OffPolicyConfig::of_run`] in any other.
+        /// in an on-policy run, and weights of tokens in any other.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub off_policy: Option<OffPolicyTable>,
-        /// What becomes of samples without a reward, by outcome; [`RlTable::on_outcome`] has the defaults.
+        /// What becomes of samples without a reward, by outcome; by default `lowest-if-caused` for `out-of-budget`, and `drop` for
+        /// the others.
         #[serde(default, deserialize_with = "named_keys")]
+        #[schemars(schema_with = "named_keys_schema::<OutcomeKind, OnOutcome>")]
         pub on_outcome: BTreeMap<OutcomeKind, OnOutcome>,
         /// With this table, groups that teach nothing are dropped and others drawn in their place; absent by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +114,7 @@ train_table! {
         pub max_steps_without_update: u64,
         /// The run stops when a server that has answered before does not answer for this long; 30 min by default.
         #[serde(default = "half_an_hour", with = "humantime_serde")]
+        #[schemars(with = "gavel_data::DurationForm")]
         pub max_pause: Duration,
     }
 }

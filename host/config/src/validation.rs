@@ -7,7 +7,7 @@ use gavel_policy::Sampling;
 use serde::{Deserialize, Serialize};
 
 /// `[validation]`. A key that is not set is as in `[rollout]`, except `temperature`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ValidationTable {
     /// The sampling temperature. By default 0, which is greedy, for one answer to each row, and as in `[rollout]` for

@@ -3,12 +3,13 @@
 use crate::json::{Columns, Json};
 use crate::named_keys::named_keys;
 use crate::shown::Shown;
+use crate::written_forms::named_keys_schema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// A column that Gavel reads itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownColumn {
     /// The prompt: a string or messages.
@@ -35,9 +36,13 @@ pub enum KnownColumn {
 
 /// Maps Gavel's column names to the names in a file, such as `prompt` to `question`. A name with dots, such as
 /// `extra_info.answer`, is a field within a column.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
-pub struct ColumnNames(#[serde(deserialize_with = "named_keys")] BTreeMap<KnownColumn, String>);
+pub struct ColumnNames(
+    #[serde(deserialize_with = "named_keys")]
+    #[schemars(schema_with = "named_keys_schema::<KnownColumn, String>")]
+    BTreeMap<KnownColumn, String>,
+);
 
 /// A row lacks a column that is named here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -37,6 +37,7 @@ pub mod tokens;
 mod trace;
 mod value_spool;
 mod weight_files;
+mod written_forms;
 
 pub use column_names::{ColumnNames, KnownColumn, NoColumn};
 pub use constraint::{Constraint, ConstraintState, SharedConstraint};
@@ -66,3 +67,4 @@ pub use tokens::{KnownTokens, TokenCounts, Tokens};
 pub use trace::{CallTrace, Trace, TurnTrace};
 pub use value_spool::ValueSpool;
 pub use weight_files::{WEIGHTS, WeightFiles, WeightFilesError};
+pub use written_forms::{DurationForm, SizeForm, named_keys_schema};

@@ -195,18 +195,18 @@ pub enum Outcome {
 }
 
 /// An [`Outcome`] without its contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
-    /// See [`Outcome::Scored`].
+    /// A plugin gave a score.
     Scored,
-    /// See [`Outcome::Abstained`].
+    /// The plugin did not want to judge.
     Abstained,
-    /// See [`Outcome::Fault`].
+    /// The plugin failed.
     Fault,
-    /// See [`Outcome::OutOfBudget`].
+    /// The plugin exceeded a limit.
     OutOfBudget,
-    /// See [`Outcome::Unavailable`].
+    /// Something that the plugin depends on did not answer.
     Unavailable,
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What happens while none of an endpoint's servers answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnEndpointDown {
     /// Requests wait until a server answers again; so does the run.

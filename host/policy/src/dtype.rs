@@ -6,7 +6,7 @@ use std::str::FromStr;
 use tch::{Device, Kind};
 
 /// The dtype of weights, by its name in `transformers`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
     /// 32 bits.

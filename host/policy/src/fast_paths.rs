@@ -17,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 const UNITS: f64 = 4.0;
 
 /// Whether faster operations may be used, as `[resources] cuda_fast_paths` and `--cuda-fast-paths` set it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CudaFastPaths {
     /// Each is used if its check finds no difference.

@@ -27,7 +27,7 @@ impl When {
 }
 
 /// A condition on a plugin's score, written `format > 0`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Condition {
     /// The plugin's name in the run.
@@ -119,7 +119,7 @@ impl fmt::Display for Condition {
 }
 
 /// A data source, in which `*` stands for any characters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct SourcePattern(pub String);
 

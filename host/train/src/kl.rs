@@ -21,7 +21,7 @@ const HORIZON: f64 = 1e4;
 
 /// An estimator of KL(policy ‖ reference) at one sampled token, with `d = log p(policy) − log p(reference)`. With a
 /// `+`, the value is the estimator's and the gradient is `k2`'s, which is the gradient of the divergence.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KlEstimator {
     /// `d`: unbiased, large variance, may be negative. Its gradient has the mean 0.
@@ -86,7 +86,7 @@ impl KlEstimator {
 }
 
 /// The penalty on the distance from the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KlConfig {
     /// The estimator; `k3` by default.

@@ -4,7 +4,7 @@ use crate::config::{ConfigError, check};
 use serde::{Deserialize, Serialize};
 
 /// The shape of the learning rate after the warm-up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
     /// It stays at its peak.

@@ -26,7 +26,7 @@ pub struct McpSpec {
 }
 
 /// Where a server is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum McpSource {
     /// At this address, over streamable HTTP.

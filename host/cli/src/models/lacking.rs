@@ -6,7 +6,7 @@ use anyhow::{Error, anyhow};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The commands of `gavel-models`.
-const LACKING: [&str; 8] = ["train", "sft", "reward-model", "dpo", "eval", "generate", "merge", "bench"];
+const LACKING: [&str; 9] = ["train", "sft", "reward-model", "dpo", "eval", "generate", "merge", "bench", "config"];
 
 /// Why one of them cannot run.
 const LACKS: &str = "needs the program gavel-models, which is not beside this gavel";

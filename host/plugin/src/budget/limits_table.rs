@@ -7,26 +7,31 @@ use std::time::Duration;
 
 /// `[limits]` of a run, and `limits` of one of its plugins. An absent limit has
 /// its value in [`Limits::default`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsTable {
     /// Wall-clock time, waits included.
     #[serde(default, with = "humantime_serde::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gavel_data::DurationForm>")]
     pub timeout: Option<Duration>,
     /// Time on a processor.
     #[serde(default, with = "humantime_serde::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gavel_data::DurationForm>")]
     pub cpu: Option<Duration>,
     /// Linear memories, tables, and memory of the host for the call, together.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gavel_data::SizeForm>")]
     pub memory: Option<ByteSize>,
     /// Instructions; not metered by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
     /// Bytes that it passes to the host at once.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gavel_data::SizeForm>")]
     pub output: Option<ByteSize>,
     /// Bytes that it prints.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<gavel_data::SizeForm>")]
     pub log: Option<ByteSize>,
     /// Requests to models and servers, and jobs of programs.
     #[serde(skip_serializing_if = "Option::is_none")]

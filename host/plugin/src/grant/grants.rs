@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The grants of one plugin, as in its `[[reward]]` table. The default grants
 /// nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grants {
     /// Folders that it may read, each as `FOLDER:/GUEST-PATH`.
@@ -44,7 +44,7 @@ pub struct Grants {
 }
 
 /// The time that a plugin sees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockGrant {
     /// It starts at 2024-01-01T00:00:00Z in each call, and a sleep moves it at
@@ -56,7 +56,7 @@ pub enum ClockGrant {
 }
 
 /// The random numbers that a plugin sees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RandomGrant {
     /// They follow from the run's seed and the sample.

@@ -11,8 +11,13 @@ pub(super) const FULL: &str = "full_attention";
 
 /// `config.json`. Of the keys that are not named here, those in `foreign` are refused. The others do not affect the
 /// computation (version numbers, dropout) and are ignored.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(
+    rename = "ModelSizes",
+    description = "The sizes of a model, with the keys of `config.json`.",
+    deny_unknown_fields
+)]
 pub(super) struct ConfigFile {
     pub(super) architectures: Option<Vec<String>>,
     pub(super) model_type: Option<String>,
@@ -63,6 +68,7 @@ pub(super) struct ConfigFile {
     pub(super) label2id: Option<Map<String, Value>>,
     /// All other keys.
     #[serde(flatten, skip_serializing)]
+    #[schemars(skip)]
     pub(super) unknown: BTreeMap<String, Value>,
 }
 
@@ -70,7 +76,7 @@ fn some<'de, D: Deserializer<'de>>(value: D) -> std::result::Result<Option<Optio
     Option::deserialize(value).map(Some)
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(super) enum OneOrMany {
     One(i64),

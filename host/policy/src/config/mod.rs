@@ -23,7 +23,7 @@ use std::path::Path;
 pub(crate) const FILE: &str = "config.json";
 
 /// The sizes of a model, by the names that `transformers` gives them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "file::ConfigFile", into = "file::ConfigFile")]
 pub struct ModelConfig {
     /// The family.

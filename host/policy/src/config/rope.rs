@@ -87,7 +87,7 @@ impl RopeScaling {
 }
 
 /// `rope_parameters` (transformers 5) or `rope_scaling` (4) in `config.json`.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct RopeTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rope_theta: Option<f64>,
@@ -120,6 +120,7 @@ pub(super) struct RopeTable {
     partial_rotary_factor: Option<f64>,
     /// All other keys.
     #[serde(flatten, skip_serializing)]
+    #[schemars(skip)]
     unknown: BTreeMap<String, Value>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The adapters to train. There is no dropout: with dropout, the policy in training would differ from the policy that
 /// wrote the responses.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoraConfig {
     /// The rank of B·A; 16 by default.
@@ -18,6 +18,7 @@ pub struct LoraConfig {
     /// The modules that get an adapter; by default `"all-linear"`, which is all
     /// seven.
     #[serde(deserialize_with = "modules")]
+    #[schemars(with = "ModulesForm", extend("default" = "all-linear"))]
     pub target_modules: Vec<Module>,
     /// Whether the factor is `alpha / sqrt(rank)` (rank-stabilised LoRA,
     /// arXiv:2312.03732); `false` by default.
@@ -50,6 +51,22 @@ impl LoraConfig {
         }
         Ok(())
     }
+}
+
+/// The modules as they are written.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "only its schema is used: `modules` names what is wrong")]
+enum ModulesForm {
+    All(AllLinear),
+    Names(Vec<Module>),
+}
+
+#[derive(schemars::JsonSchema)]
+#[schemars(rename_all = "kebab-case", inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AllLinear {
+    AllLinear,
 }
 
 /// `"all-linear"`, or a list of names.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A linear map of a layer that can have an adapter, by PEFT's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Module {
     /// To queries.
     #[serde(rename = "q_proj")]

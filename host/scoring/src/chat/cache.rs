@@ -17,7 +17,7 @@ pub(super) const BODY_BYTES: usize = 16 << 20;
 const MEMORY_BYTES: usize = 64 << 20;
 
 /// `cache` of `[chat.NAME]`
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheTable {
     /// The folder of the answers, which runs and processes may share; by default they are kept for the run alone.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// `[chat.NAME]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatEndpoint {
     /// The base of the URL, such as `https://api.openai.com/v1`;
@@ -30,6 +30,7 @@ pub struct ChatEndpoint {
     pub limit: Option<String>,
     /// The most requests at the same time; 32 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 32))]
     pub concurrency: Option<NonZeroUsize>,
     /// The most requests in any second; no limit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +43,7 @@ pub struct ChatEndpoint {
     pub share: Option<PathBuf>,
     /// The longest time of one attempt; 60 s by default.
     #[serde(default = "timeout", with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub timeout: Duration,
     /// Attempts after the first, where another may help; 5 by default.
     #[serde(default = "retries")]
@@ -49,6 +51,7 @@ pub struct ChatEndpoint {
     /// The longest time of all attempts and the pauses between them; 5 min by
     /// default. Waits for turns do not count. The deadline of the plugin's call ends them as well.
     #[serde(default = "deadline", with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub deadline: Duration,
     /// The cache of answers; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MOST: f64 = 1e9;
 
 /// `price` of `[chat.NAME]`, for a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// The price of prompts.

@@ -38,7 +38,7 @@ use turns::TurnRule;
 macro_rules! estimators {
     ($($(#[$about:meta])* $estimator:ident,)+) => {
         /// Which estimator turns rewards into advantages.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum Estimator {
             $($(#[$about])* $estimator,)+

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const EPSILON: f64 = 1e-6;
 
 /// What a difference of rewards is divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// The standard deviation of the group.

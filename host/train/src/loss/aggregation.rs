@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// How the losses of tokens become one number. Each of them is a weighted sum
 /// whose weights depend on the mini-batch only through counts, so a mini-batch
 /// can be split in any way without changing its gradient.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
     /// The mean over all tokens (DAPO).

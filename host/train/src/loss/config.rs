@@ -11,7 +11,7 @@ use crate::off_policy::OffPolicyConfig;
 use serde::{Deserialize, Serialize};
 
 /// The settings of the loss.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "LossTable", into = "LossTable")]
 pub struct LossConfig {
     /// The loss of a token; PPO's clipped surrogate by default.

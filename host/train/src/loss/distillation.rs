@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tch::{Kind, TchError, Tensor};
 
 /// The distance from a teacher.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DistillationConfig {
     /// Which divergence it is: with 0 KL(teacher ‖ policy), with 1 KL(policy ‖ teacher), between them a Jensen–Shannon

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The log-probabilities that the policy's are compared with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OldLogProbs {
     /// Those that rollout recorded.

@@ -30,7 +30,7 @@ macro_rules! losses {
         }
 
         /// The names of the losses of a token.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         pub(crate) enum PolicyLossName {
             $($($(#[$default_name])* #[serde(rename = $written)] $name,)+)+
         }

@@ -10,19 +10,28 @@ use serde::{Deserialize, Serialize};
 
 /// Declares the table, with the numbers that only some losses have.
 macro_rules! loss_table {
-    ($($key:ident),* $(,)?) => {
+    ($($(#[$about:meta])* $key:ident),* $(,)?) => {
         /// `[train.loss]`: the keys of every loss, and the keys that all losses share.
-        #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub(crate) struct LossTable {
+            /// The loss of a token; PPO's clipped surrogate by default.
             pub policy: PolicyLossName,
-            $(#[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<f64>,)*
+            $($(#[$about])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<f64>,)*
+            /// The log-probabilities in the ratio's denominator; `rollout` by default, and `proximal` with a correction of
+            /// off-policy data.
             pub old_logprobs: Option<OldLogProbs>,
+            /// How tokens become one number; by default as in the paper of the loss, which is `token-mean` for most.
             pub aggregation: Option<Aggregation>,
+            /// The divisor of `seq-mean-token-sum-norm`, in tokens: the longest response that rollout allows.
             pub norm_tokens: Option<usize>,
+            /// The entropy times this is subtracted from the loss; 0 by default.
             #[serde(skip_serializing_if = "is_zero")]
+            #[schemars(extend("default" = 0.0))]
             pub entropy_coefficient: f64,
+            /// A penalty on the distance from the reference; none by default.
             pub kl: Option<KlConfig>,
+            /// A distance from a teacher over whole distributions; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub distillation: Option<DistillationConfig>,
         }
@@ -45,8 +54,35 @@ macro_rules! loss_table {
 }
 
 loss_table! {
-    clip_low, clip_high, clip_ratio_c, mask_low, mask_high, m2_budget, tau_pos, tau_neg, clip_cov_ratio, clip_cov_lb,
-    clip_cov_ub, kl_cov_ratio, ppo_kl_coef, dro_beta,
+    /// How far below 1 the ratio of probabilities may fall before it is clipped; 0.2 by default, and another number for
+    /// some losses.
+    clip_low,
+    /// How far above 1 the ratio may rise before it is clipped; 0.2 by default, and another number for some losses.
+    clip_high,
+    /// The highest ratio that counts where the advantage is negative, above 1; no limit by default.
+    clip_ratio_c,
+    /// The lowest ratio that is learned from; only for `icepop`, 0.5 by default.
+    mask_low,
+    /// The highest ratio that is learned from; only for `icepop`, 5 by default.
+    mask_high,
+    /// The highest mean of `(log ratio)²` over the tokens that are kept; only for `m2po`, 0.04 by default.
+    m2_budget,
+    /// How steep the sigmoid is where the advantage is positive; only for `sapo`, 1 by default.
+    tau_pos,
+    /// How steep the sigmoid is where the advantage is not positive; only for `sapo`, 1.05 by default.
+    tau_neg,
+    /// The share of all tokens that lose their gradient; only for `clip_cov`, 0.0002 by default.
+    clip_cov_ratio,
+    /// Tokens lose their gradient only with a covariance above this; only for `clip_cov`, 1 by default.
+    clip_cov_lb,
+    /// Tokens lose their gradient only with a covariance below this; only for `clip_cov`, 5 by default.
+    clip_cov_ub,
+    /// The share of all tokens that have the penalty; only for `kl_cov`, 0.0002 by default.
+    kl_cov_ratio,
+    /// The weight of the penalty; only for `kl_cov`, 1 by default.
+    ppo_kl_coef,
+    /// The weight of the squared log-ratio, above 0; only for `dro`, 0.1 by default.
+    dro_beta,
 }
 
 impl LossTable {

@@ -5,7 +5,7 @@ use crate::loss::OldLogProbs;
 use serde::{Deserialize, Serialize};
 
 /// The unit that has an importance weight.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RolloutIs {
     /// Nothing: every weight is 1.
@@ -19,7 +19,7 @@ pub enum RolloutIs {
 }
 
 /// Which ratio of probabilities must be within the bounds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RolloutRs {
     /// No ratio: nothing is rejected.

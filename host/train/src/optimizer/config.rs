@@ -4,7 +4,7 @@ use crate::config::{ConfigError, check};
 use serde::{Deserialize, Serialize};
 
 /// The settings of the optimiser, besides the learning rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OptimizerConfig {
     /// The rule of a step; AdamW by default.
@@ -26,7 +26,7 @@ pub struct OptimizerConfig {
 }
 
 /// The rule of a step.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerKind {
     /// AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
@@ -42,7 +42,7 @@ pub enum OptimizerKind {
 }
 
 /// The settings of Muon.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MuonConfig {
     /// Decay of the running mean of the gradient; 0.95 by default.
@@ -56,7 +56,7 @@ pub struct MuonConfig {
 }
 
 /// How Muon's learning rate depends on the shape of a matrix.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdjustLr {
     /// Times 0.2 · √(the longer side): updates are as large as AdamW's, and one learning rate suits both (Liu et al.,

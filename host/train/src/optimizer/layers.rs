@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use tch::{Device, Kind, Tensor};
 
 /// Which weights a rank has during an update. Outside of updates it has all of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Parameters {
     /// All of them.

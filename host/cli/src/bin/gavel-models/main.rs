@@ -2,6 +2,7 @@
 
 mod bench;
 mod command_line;
+mod config;
 mod environment;
 mod eval;
 mod generate;
@@ -48,6 +49,9 @@ enum Command {
     /// Measure how fast a model runs on this machine.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Describe the configuration of a run.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     #[command(flatten)]
     Other(command::Command),
 }
@@ -64,6 +68,7 @@ impl Command {
             Self::Serve(args) => serve::run(args),
             Self::Merge(args) => merge::run(args),
             Self::Bench(command) => bench::run(command),
+            Self::Config(command) => config::run(command),
             Self::Other(command) => command.run::<Here>(Cli::command()),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 /// Servers that answer the same requests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpServers {
     /// Their URLs. A request to the first one goes to any of them.
