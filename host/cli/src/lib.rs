@@ -29,6 +29,8 @@ pub mod serve;
 pub mod table;
 #[doc(hidden)]
 pub mod terminal;
+#[doc(hidden)]
+pub mod version;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -39,7 +41,7 @@ use std::process::ExitCode;
 /// Post-train language models with reinforcement learning; rewards are
 /// WebAssembly components, run in a sandbox.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(version, long_version = version::long(models::is_beside()), arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
     log: LogLevel,

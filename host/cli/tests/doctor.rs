@@ -127,6 +127,30 @@ fn without_its_other_program_gavel_names_the_commands_that_it_lacks() {
 }
 
 #[test]
+fn the_version_names_the_commit_libtorch_and_the_contract() {
+    let project = Project::empty();
+    let contract = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/types.wit")).unwrap();
+    let contract = contract.lines().next().unwrap().strip_prefix("package ").unwrap().trim_end_matches(';').to_owned();
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (status, printed, _) = alone(&project, &["--version"]);
+    let printed = lines(&printed);
+    assert_eq!(status, Some(0));
+    assert_eq!(printed.len(), 4, "{printed:?}");
+    assert_eq!(printed[0], concat!("gavel ", env!("CARGO_PKG_VERSION")));
+    let commit = printed[1].strip_prefix("commit ").unwrap();
+    assert!(commit == "unknown" || commit.chars().all(|c| c.is_ascii_hexdigit()), "{commit}");
+    assert_eq!(printed[2..], ["without libtorch".to_owned(), format!("contract {contract}")]);
+    assert_eq!(alone(&project, &["-V"]).1, concat!("gavel ", env!("CARGO_PKG_VERSION"), "\n"));
+    if cfg!(feature = "train") {
+        let output = project.succeed(&["--version"]);
+        let whole = lines(&String::from_utf8(output.stdout).unwrap());
+        let version = whole[2].strip_prefix("libtorch ").unwrap();
+        assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{version}");
+        assert_eq!((&whole[..2], &whole[3..]), (&printed[..2], &printed[3..]));
+    }
+}
+
+#[test]
 #[cfg(all(feature = "train", target_os = "linux"))]
 fn gavel_itself_does_not_load_libtorch() {
     let libraries = |program: &str| {

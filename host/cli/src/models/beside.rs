@@ -34,6 +34,11 @@ impl Models for Beside {
     }
 }
 
+/// Whether the program that is linked with libtorch is there.
+pub fn is_beside() -> bool {
+    std::env::current_exe().is_ok_and(|gavel| gavel.with_file_name(PROGRAM).is_file())
+}
+
 /// Becomes the program beside this one, with the same command line. Returns only if it is not there, which is `None`, or
 /// cannot be started.
 pub fn hand_over() -> Option<Error> {

@@ -5,7 +5,7 @@ mod beside;
 mod environment;
 mod lacking;
 
-pub use beside::{Beside, hand_over};
+pub use beside::{Beside, hand_over, is_beside};
 pub use environment::missing_variables;
 pub use lacking::exit;
 

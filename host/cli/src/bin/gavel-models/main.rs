@@ -28,7 +28,7 @@ use std::process::ExitCode;
 /// Post-train language models with reinforcement learning; rewards are
 /// WebAssembly components, run in a sandbox.
 #[derive(Parser)]
-#[command(name = "gavel", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "gavel", version, long_version = gavel::version::LONG, arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
     log: LogLevel,
