@@ -14,8 +14,8 @@ const COMPONENTS: [(&str, &[&str]); 2] = [("plugins", &["shared"]), ("tests/gues
 const ATTACKS: &str = "tests/hostile";
 
 /// Folders and files that tests name if they read them.
-const READ_BY_NAME: [&str; 8] =
-    ["docs", "demo", "tests", "README.md", "CHANGELOG.md", ".ci", ".gitignore", "rustfmt.toml"];
+const READ_BY_NAME: [&str; 9] =
+    ["docs", "demo", "examples", "tests", "README.md", "CHANGELOG.md", ".ci", ".gitignore", "rustfmt.toml"];
 
 /// The hashes of what the plugins' sources give, which `cargo xtask hashes` compares, and no test.
 const HASHES: [&str; 2] = ["plugins/B3SUMS", "plugins/B3SUMS.rust"];
@@ -83,8 +83,8 @@ impl Selected {
             let built = folder.rsplit('/').next().unwrap_or(folder);
             let named = |text: &str| mentions::component_is_named(text, built, &name);
             self.naming(root, packages, &named)?;
-            // Tests read the configurations of demos and pages, which name plugins.
-            for folder in ["demo", "docs"] {
+            // Tests read the configurations of demos, examples and pages, which name plugins.
+            for folder in ["demo", "examples", "docs"] {
                 for (file, _) in mentions::texts(root, folder)?.iter().filter(|(_, text)| named(text)) {
                     self.naming(root, packages, &|text| mentions::path_is_named(text, file))?;
                 }
