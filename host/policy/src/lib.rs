@@ -9,6 +9,7 @@
 mod architecture;
 mod attention;
 mod checkpoint;
+mod checksums;
 pub mod config;
 pub mod device;
 mod dtype;

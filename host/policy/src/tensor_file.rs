@@ -129,17 +129,23 @@ pub fn write_tensors(
     file.write_all(&(header.len() as u64).to_le_bytes()).map_err(io("write", path))?;
     file.write_all(&header).map_err(io("write", path))?;
     for (_, _, tensor) in tensors {
-        // The same tensor where it is on the CPU and contiguous.
-        let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
-        let bytes = tensor.numel() * tensor.kind().elt_size_in_bytes();
-        if bytes > 0 {
-            // SAFETY: the tensor is contiguous and on the CPU, so that this many bytes are initialised from
-            // `data_ptr`, which is not null, on; `tensor` keeps them alive and nothing writes to them.
-            let bytes = unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), bytes) };
-            file.write_all(bytes).map_err(io("write", path))?;
-        }
+        read_bytes(&tensor, |bytes| file.write_all(bytes))?.map_err(io("write", path))?;
     }
     file.finish().map_err(io("write", path))
+}
+
+/// What `read` makes of the values of a tensor, as a file has them.
+pub(crate) fn read_bytes<R>(tensor: &Tensor, read: impl FnOnce(&[u8]) -> R) -> Result<R> {
+    // The same tensor where it is on the CPU and contiguous.
+    let tensor = tensor.f_to_device(Device::Cpu)?.f_contiguous()?;
+    let bytes = tensor.numel() * tensor.kind().elt_size_in_bytes();
+    if bytes == 0 {
+        return Ok(read(&[]));
+    }
+    // SAFETY: the tensor is contiguous and on the CPU, so that this many bytes are initialised from `data_ptr`, which
+    // is not null, on; `tensor` keeps them alive and nothing writes to them.
+    let bytes = unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), bytes) };
+    Ok(read(bytes))
 }
 
 /// The dtype of a kind in a safetensors file; `None` for kinds that

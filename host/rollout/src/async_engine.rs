@@ -1,7 +1,7 @@
 //! The handle of a model on its device.
 
 use crate::completion::Completion;
-use crate::device_thread::{CacheDuring, DeviceThread, Order, Queued, Reply, Weights};
+use crate::device_thread::{CacheDuring, DeviceThread, Order, Queued, Reply, UnderWay, Weights};
 use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
@@ -60,6 +60,11 @@ impl AsyncEngine {
     /// Its tokenizer and chat template.
     pub fn text(&self) -> &TextModel {
         &self.text
+    }
+
+    /// The same, for another holder.
+    pub fn shared_text(&self) -> Arc<TextModel> {
+        self.text.clone()
     }
 
     /// Its sizes.
@@ -201,6 +206,25 @@ impl AsyncEngine {
     /// The thread has ended.
     pub fn set_version(&self, version: u64) -> Result<(), RolloutError> {
         self.thread.send(Order::SetVersion(version))
+    }
+
+    /// Draws nothing until [`resume`](Self::resume), once responses under way are as `under_way` says. Requests wait
+    /// meanwhile, and other work is done.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub async fn pause(&self, under_way: UnderWay) -> Result<(), RolloutError> {
+        let (paused, waits) = oneshot::channel();
+        self.thread.send(Order::Pause { under_way, paused })?;
+        waits.await.map_err(|_| self.thread.stopped())
+    }
+
+    /// Draws again after a [pause](Self::pause).
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn resume(&self) -> Result<(), RolloutError> {
+        self.thread.send(Order::Resume)
     }
 
     fn reader(&self, request: &GenerateRequest) -> StopReader {

@@ -32,6 +32,10 @@ pub(crate) enum Order {
     SetVersion(u64),
     /// A conversation has no further turn.
     Forget(u64),
+    /// Draw nothing; `paused` learns when nothing is drawn any more.
+    Pause { under_way: UnderWay, paused: oneshot::Sender<()> },
+    /// Draw again.
+    Resume,
     /// Do this between two steps; `after` says what became of the weights.
     Run { cache: CacheDuring, after: Weights, work: Work },
 }
@@ -59,6 +63,17 @@ pub enum Weights {
     Changed,
     /// They become the weights of this version.
     OfVersion(u64),
+}
+
+/// What becomes of responses under way when nothing may be drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnderWay {
+    /// They wait, and go on afterwards.
+    Kept,
+    /// They are drawn to their ends first.
+    Finished,
+    /// They end with the tokens that they have; their finish reason is `Length`.
+    Ended,
 }
 
 /// A request to submit.
@@ -89,8 +104,10 @@ impl DeviceThread {
         let longest = engine.longest();
         let (orders, received) = mpsc::channel();
         let (end, watch) = ThreadEnd::new(probe);
-        let (active, begun, unbegun) = Default::default();
-        let mut owner = Owner { model, config, engine, active, begun, unbegun, observer, refused: None, end };
+        let (active, begun, unbegun, pausing) = Default::default();
+        let (is_paused, refused) = (false, None);
+        let mut owner =
+            Owner { model, config, engine, active, begun, unbegun, pausing, is_paused, observer, refused, end };
         let thread = std::thread::Builder::new().name("gavel-device".into());
         let work = move || {
             use_here(owner.model.device());
@@ -192,6 +209,10 @@ struct Owner {
     begun: Vec<u64>,
     /// The responses that had none when they were last looked at, those that wait longest for the next look first.
     unbegun: VecDeque<u64>,
+    /// Who waits until no response is under way, for a pause.
+    pausing: Vec<oneshot::Sender<()>>,
+    /// Whether nothing may be drawn.
+    is_paused: bool,
     observer: Arc<dyn Observer>,
     /// Work that waits for the reason why it cannot be done.
     refused: Option<Work>,
@@ -203,7 +224,8 @@ impl Owner {
     fn run(&mut self, orders: &Receiver<Order>, turns: &DeviceTurns) {
         let mut turn = None;
         loop {
-            if self.engine.is_idle() {
+            self.pause_if_idle();
+            if self.engine.is_idle() || self.is_paused {
                 drop(turn.take());
                 match orders.recv() {
                     Ok(order) => {
@@ -239,6 +261,23 @@ impl Owner {
             }
             Order::SetVersion(version) => self.engine.set_version(version),
             Order::Forget(conversation) => self.engine.forget(conversation),
+            Order::Pause { under_way, paused } => {
+                match under_way {
+                    UnderWay::Finished => {
+                        self.pausing.push(paused);
+                        return Ok(());
+                    }
+                    UnderWay::Ended => self.end_all()?,
+                    UnderWay::Kept => {}
+                }
+                self.is_paused = true;
+                // The caller may have stopped waiting.
+                let _ = paused.send(());
+            }
+            Order::Resume => {
+                self.is_paused = false;
+                self.pausing.clear();
+            }
             Order::Run { cache, after, work } => {
                 if cache == CacheDuring::Released
                     && let Err(error) = self.engine.release_cache()
@@ -279,8 +318,34 @@ impl Owner {
         Ok(())
     }
 
+    /// Begins a pause that waited until no response is under way.
+    fn pause_if_idle(&mut self) {
+        if self.engine.is_idle() && !self.pausing.is_empty() {
+            self.is_paused = true;
+            for paused in self.pausing.drain(..) {
+                // The caller may have stopped waiting.
+                let _ = paused.send(());
+            }
+        }
+    }
+
+    /// Ends all responses with the tokens that they have.
+    fn end_all(&mut self) -> Result<(), PolicyError> {
+        let mut under_way: Vec<u64> = self.active.keys().copied().collect();
+        under_way.sort_unstable();
+        for id in under_way {
+            if let Some(finished) = self.engine.finish(id)? {
+                self.complete(Finished { finish_reason: FinishReason::Length, ..finished });
+            }
+        }
+        Ok(())
+    }
+
     /// Draws one token of every response, and sends those that end with theirs.
     fn step(&mut self) -> Result<(), PolicyError> {
+        if self.is_paused {
+            return Ok(());
+        }
         self.drop_abandoned()?;
         let EngineStep { drawn, mut finished } = self.engine.step(&self.model)?;
         self.observer.stepped(drawn.len(), self.engine.preemptions());
@@ -459,6 +524,64 @@ mod tests {
         }
         set_norm(&thread, 16);
         assert!(thread.is_alive() && draw(&runtime, &thread).iter().all(Result::is_ok));
+    }
+
+    fn pause(runtime: &Runtime, thread: &DeviceThread, under_way: UnderWay) {
+        let (paused, waits) = oneshot::channel();
+        thread.send(Order::Pause { under_way, paused }).unwrap();
+        runtime.block_on(waits).unwrap();
+    }
+
+    /// Submits a request for `tokens` tokens, and waits until the thread has it.
+    fn submit(runtime: &Runtime, thread: &DeviceThread, tokens: usize) -> Reception {
+        let ((reply, response), (accepted, waits)) = (oneshot::channel(), oneshot::channel());
+        let request = Request::new(tokens as u64, vec![1, 2, 3], Sampling::new(tokens, Vec::new()), 5);
+        let queued = vec![Queued { request, reader: None, reply: Reply::Whole(reply) }];
+        thread.send(Order::Generate { queued, accepted }).unwrap();
+        runtime.block_on(waits).unwrap().unwrap();
+        response
+    }
+
+    type Reception = oneshot::Receiver<Result<Finished, RolloutError>>;
+
+    /// Waits until the thread has done what it was asked before.
+    fn settle(runtime: &Runtime, thread: &DeviceThread) {
+        let (done, waits) = oneshot::channel();
+        let work = move |_: Result<&Model, RolloutError>| drop(done.send(()));
+        thread
+            .send(Order::Run { cache: CacheDuring::Kept, after: Weights::Unchanged, work: Box::new(work) })
+            .unwrap();
+        runtime.block_on(waits).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_drawn_in_a_pause() {
+        let (runtime, thread) = (Runtime::new().unwrap(), start(device::probe));
+        pause(&runtime, &thread, UnderWay::Kept);
+        let mut response = submit(&runtime, &thread, 4);
+        settle(&runtime, &thread);
+        assert!(response.try_recv().is_err());
+        thread.send(Order::SetVersion(7)).unwrap();
+        thread.send(Order::Resume).unwrap();
+        assert_eq!(runtime.block_on(response).unwrap().unwrap().versions, [7; 4]);
+    }
+
+    #[test]
+    fn responses_under_way_end_before_a_pause_or_with_it() {
+        let (runtime, thread) = (Runtime::new().unwrap(), start(device::probe));
+        let response = submit(&runtime, &thread, 6);
+        pause(&runtime, &thread, UnderWay::Finished);
+        thread.send(Order::SetVersion(7)).unwrap();
+        assert_eq!(runtime.block_on(response).unwrap().unwrap().versions, [0; 6]);
+        thread.send(Order::Resume).unwrap();
+        // It has no token yet.
+        pause(&runtime, &thread, UnderWay::Kept);
+        let response = submit(&runtime, &thread, 4);
+        pause(&runtime, &thread, UnderWay::Ended);
+        let ended = runtime.block_on(response).unwrap().unwrap();
+        assert_eq!((ended.response.len(), ended.finish_reason), (0, FinishReason::Length));
+        thread.send(Order::Resume).unwrap();
+        assert!(draw(&runtime, &thread).iter().all(Result::is_ok));
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod thread_end;
 
 pub use async_engine::AsyncEngine;
 pub use completion::{Completion, Piece, WholeCompletion};
-pub use device_thread::{CacheDuring, Weights};
+pub use device_thread::{CacheDuring, UnderWay, Weights};
 pub use device_turns::DeviceTurns;
 pub use error::RolloutError;
 pub use load::load;
