@@ -3,5 +3,8 @@
 pub mod classifier;
 mod metrics;
 pub mod openai;
+pub mod trainable;
+mod versions;
 
 pub use metrics::Metrics;
+pub use versions::Versions;

@@ -1,5 +1,5 @@
 //! An HTTP server that speaks the OpenAI API: `/v1/chat/completions`,
-//! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`.
+//! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`, and vLLM's `/inference/v1/generate`.
 
 pub(crate) mod body;
 mod chat;
@@ -7,6 +7,7 @@ mod completions;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod error;
+mod generate;
 mod grammar;
 mod logprobs;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub(crate) mod settings;
 mod stream;
 
 use crate::metrics::Metrics;
+use crate::versions::Versions;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -32,10 +34,16 @@ const BODY: usize = 64 << 20;
 
 /// The service over `engine`, whose model is called `name`; `observer` counts what it does.
 pub fn router(engine: AsyncEngine, observer: Arc<Metrics>, name: &str) -> Router {
-    let server = Server::new(engine, observer, name);
+    router_with(engine, observer, name, Arc::default())
+}
+
+/// The same for a model whose weights have these `versions`.
+pub fn router_with(engine: AsyncEngine, observer: Arc<Metrics>, name: &str, versions: Arc<Versions>) -> Router {
+    let server = Server::new(engine, observer, name, versions);
     Router::new()
         .route("/v1/chat/completions", post(chat::answer))
         .route("/v1/completions", post(completions::answer))
+        .route("/inference/v1/generate", post(generate::answer))
         .route("/v1/models", get(models))
         .route("/v1/models/{*name}", get(one_model))
         .route("/health", get(health))

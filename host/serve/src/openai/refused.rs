@@ -161,7 +161,7 @@ async fn a_large_batch_of_token_ids_is_read_and_other_large_lists_are_not() {
 
 #[test]
 fn no_text_is_tokenised_after_one_that_does_not_fit() {
-    let server = Server::new(engine(), Arc::default(), "a");
+    let server = Server::new(engine(), Arc::default(), "a", Arc::default());
     let asked: CompletionRequest =
         serde_json::from_value(json!({"prompt": ["a", "aaa", "a".repeat(50), "aa"]})).unwrap();
     let tokens = std::cell::RefCell::new(Vec::new());
@@ -175,7 +175,7 @@ fn no_text_is_tokenised_after_one_that_does_not_fit() {
 
 #[test]
 fn responses_share_their_prompt_their_settings_and_their_stop_texts() {
-    let server = Server::new(engine(), Arc::default(), "a");
+    let server = Server::new(engine(), Arc::default(), "a", Arc::default());
     let asked = json!({"prompt": "?", "n": 128, "stop": ["x", "y"], "stop_token_ids": [5], "logit_bias": {"7": 1}});
     let asked: CompletionRequest = serde_json::from_value(asked).unwrap();
     let prompts = vec![vec![3; 10], vec![4; 20], vec![5; 10]];

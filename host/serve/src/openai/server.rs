@@ -4,6 +4,7 @@ use super::error::ApiError;
 use super::grammar::{AskedGrammar, AskedKind};
 use super::settings::Settings;
 use crate::metrics::Metrics;
+use crate::versions::Versions;
 use gavel_data::SharedConstraint;
 use gavel_data::seed::{Purpose, derive};
 use gavel_http::Lost;
@@ -30,6 +31,8 @@ pub(super) struct Server {
     pub(super) metrics: Arc<Metrics>,
     /// The model's name.
     pub(super) name: Arc<str>,
+    /// The names of the versions of its weights.
+    pub(super) versions: Arc<Versions>,
     /// Differs at each start, so that ids and draws without a seed differ too.
     pub(super) salt: u64,
     pub(super) answered: Arc<AtomicU64>,
@@ -37,11 +40,11 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(engine: AsyncEngine, metrics: Arc<Metrics>, name: &str) -> Self {
+    pub(super) fn new(engine: AsyncEngine, metrics: Arc<Metrics>, name: &str, versions: Arc<Versions>) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(48);
         let grammars = Arc::new(GrammarCompiler::new(engine.text().tokenizer.clone()));
-        Self { engine, metrics, name: name.into(), salt, answered: Arc::default(), grammars }
+        Self { engine, metrics, name: name.into(), versions, salt, answered: Arc::default(), grammars }
     }
 
     /// A number for the next answer, and its id.

@@ -2,15 +2,15 @@
 
 use crate::environment::prepare_one_team;
 use crate::model_args::ModelArgs;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use axum::Router;
 use clap::Args;
 use gavel::serve::{AddressArgs, Listening, block_on, serve_rewards, stopped};
 use gavel::terminal::outln;
 use gavel_policy::{Head, ModelConfig};
 use gavel_rollout::{AsyncEngine, RewardModel};
-use gavel_serve::{Metrics, classifier, openai};
-use std::path::PathBuf;
+use gavel_serve::{Metrics, Versions, classifier, openai, trainable};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +41,10 @@ pub struct ServeArgs {
     /// The model's name in the API; by default its folder's.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Let clients pause the server and replace its weights by those of a folder in DIR, as a run does with
+    /// rollout.engine. Everybody who reaches the port may do so.
+    #[arg(long, value_name = "DIR", conflicts_with = "rewards")]
+    trainable: Option<PathBuf>,
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
@@ -54,7 +58,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let folder = model.model.canonicalize().unwrap_or_default();
     let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = args.name.or_else(of_folder).unwrap_or_else(|| "model".into());
-    let (router, served) = service(&model, &name)?;
+    let (router, served) = service(&model, &name, args.trainable.as_deref())?;
     let stopped = stopped()?;
     block_on(listener, router, async |listening| {
         // Tests and scripts wait for this line.
@@ -91,14 +95,27 @@ impl Served {
     }
 }
 
-/// The service of a model, which is a language model or a classifier.
-fn service(model: &ModelArgs, name: &str) -> Result<(Router, Served)> {
+/// The service of a model, which is a language model or a classifier. The weights of a language model may be replaced by
+/// those of a folder in `trainable`.
+fn service(model: &ModelArgs, name: &str, trainable: Option<&Path>) -> Result<(Router, Served)> {
     let folder = model.folder()?;
     match ModelConfig::load(&folder)?.head {
         Head::LanguageModel => {
-            let metrics = Arc::new(Metrics::default());
+            if let Some(folder) = trainable.filter(|folder| !folder.is_dir()) {
+                bail!("--trainable {}: there is no such folder\nhint: create it first", folder.display());
+            }
+            let (metrics, versions) = (Arc::new(Metrics::default()), Arc::new(Versions::default()));
             let engine = model.start(metrics.clone())?;
-            Ok((openai::router(engine.clone(), metrics, name), Served::LanguageModel(engine)))
+            let router = openai::router_with(engine.clone(), metrics, name, versions.clone());
+            let router = match trainable {
+                None => router,
+                Some(folder) => trainable::router(router, engine.clone(), versions, folder)
+                    .with_context(|| format!("--trainable {}", folder.display()))?,
+            };
+            Ok((router, Served::LanguageModel(engine)))
+        }
+        Head::Scores { .. } if trainable.is_some() => {
+            bail!("{} is a classifier, and --trainable is for a language model", folder.display())
         }
         Head::Scores { labels } => {
             let labels = classifier::label_names(&folder, usize::try_from(labels).unwrap_or_default());
