@@ -21,7 +21,8 @@ mod tests {
 
     #[test]
     fn a_weight_that_changes_changes_its_checksum_alone() {
-        let sizes = r#"{"vocab_size":16,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":2,"num_attention_heads":2}"#;
+        let sizes =
+            r#"{"vocab_size":16,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":2,"num_attention_heads":2}"#;
         let config: crate::ModelConfig = serde_json::from_str(sizes).unwrap();
         let [model, other] = [3, 3].map(|seed| Model::random(config.clone(), seed, Device::Cpu).unwrap());
         let before = model.checksums().unwrap();
@@ -30,7 +31,8 @@ mod tests {
         let (_, weight) = model.named_weights().unwrap().into_iter().find(|(name, _)| name == changed).unwrap();
         let _ = weight.get(0).get(0).fill_(0.125);
         let after = model.checksums().unwrap();
-        let differ: Vec<_> = before.iter().filter(|(name, hash)| after[*name] != **hash).map(|(name, _)| name).collect();
+        let differ: Vec<_> =
+            before.iter().filter(|(name, hash)| after[*name] != **hash).map(|(name, _)| name).collect();
         assert_eq!((differ, before.len()), (vec![changed], after.len()));
     }
 }

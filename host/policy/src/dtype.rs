@@ -31,6 +31,11 @@ impl Dtype {
         }
     }
 
+    /// The dtype of a kind, if it is that of weights.
+    pub fn of(kind: Kind) -> Option<Self> {
+        [Self::Float32, Self::Bfloat16, Self::Float16].into_iter().find(|dtype| dtype.kind() == kind)
+    }
+
     /// The kind of the chosen dtype. Without a choice, it is 32 bits on the CPU
     /// and the `stored` kind on a GPU.
     ///

@@ -6,7 +6,7 @@ use crate::openai::error::ApiError;
 use axum::Json;
 use axum::extract::State;
 use gavel_http::Lost;
-use gavel_policy::{Device, Model, PolicyError, threads};
+use gavel_policy::{Device, Dtype, Model, PolicyError, threads};
 use gavel_rollout::{CacheDuring, Weights};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -71,9 +71,9 @@ pub(super) async fn check(
         ("compare", None) => return Err(ApiError::field("baseline", "`action` compare needs `baseline`")),
         _ => return Err(ApiError::field("action", format!("`action` must be checksum or compare, not {action:?}"))),
     };
-    let checksums = server.engine.run(Model::checksums).await?;
+    let (dtype, checksums) = server.engine.run(|model| (Dtype::of(model.kind()), model.checksums())).await?;
     let checksums = checksums.map_err(|error| ApiError::internal(error.to_string()))?;
-    let Some(baseline) = baseline else { return Ok(Json(json!({"checksums": checksums}))) };
+    let Some(baseline) = baseline else { return Ok(Json(json!({"checksums": checksums, "dtype": dtype}))) };
     let names = baseline.keys().chain(checksums.keys().filter(|name| !baseline.contains_key(*name)));
     let mismatches: Vec<&String> = names.filter(|name| baseline.get(*name) != checksums.get(*name)).collect();
     Ok(Json(json!({"match": mismatches.is_empty(), "mismatches": mismatches})))

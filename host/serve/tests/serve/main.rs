@@ -1,0 +1,6 @@
+//! The servers, asked without a network.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod asked;
+mod generate;
+mod trainable;
