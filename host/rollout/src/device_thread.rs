@@ -548,9 +548,7 @@ mod tests {
     fn settle(runtime: &Runtime, thread: &DeviceThread) {
         let (done, waits) = oneshot::channel();
         let work = move |_: Result<&Model, RolloutError>| drop(done.send(()));
-        thread
-            .send(Order::Run { cache: CacheDuring::Kept, after: Weights::Unchanged, work: Box::new(work) })
-            .unwrap();
+        thread.send(Order::Run { cache: CacheDuring::Kept, after: Weights::Unchanged, work: Box::new(work) }).unwrap();
         runtime.block_on(waits).unwrap();
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong while responses are generated.
 
+use crate::served::ServedError;
 use crate::thread_end::Cause;
 use gavel_policy::PolicyError;
 use gavel_policy::device::DeviceFailure;
@@ -24,6 +25,9 @@ pub enum RolloutError {
     /// The device's thread has ended.
     #[error("the model was stopped")]
     Stopped,
+    /// The servers that draw do not.
+    #[error(transparent)]
+    Served(#[from] ServedError),
     /// The device's thread cannot be started.
     #[error("cannot start a thread for the model: {0}")]
     Thread(std::io::Error),

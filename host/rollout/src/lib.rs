@@ -2,7 +2,8 @@
 //!
 //! [`AsyncEngine`] is the handle. [`AsyncEngine::generate`] gives whole responses, [`AsyncEngine::stream`] gives them
 //! as they are drawn, [`AsyncEngine::run`] does other work with the model between two steps of decoding, and
-//! [`AsyncEngine::change`] changes its weights.
+//! [`AsyncEngine::change`] changes its weights. [`ServedEngine`] is the handle of servers that draw in its place, and
+//! [`RolloutEngine`] is either of them.
 
 mod async_engine;
 mod completion;
@@ -13,7 +14,9 @@ mod load;
 mod observer;
 mod request;
 mod reward_model;
+mod rollout_engine;
 mod sampling;
+mod served;
 mod stop_reader;
 mod thread_end;
 
@@ -29,4 +32,8 @@ pub use reward_model::{
     Each, Labels, Part, Reading, RewardModel, RewardModelConfig, RewardModelError, RewardModelFootprint,
     RewardModelUsage, StepsConfig, StepsScore,
 };
+pub use rollout_engine::RolloutEngine;
 pub use sampling::default_sampling;
+pub use served::{
+    FleetCounts, Probe, PublishedWeights, ServedConfig, ServedEngine, ServedError, ServerKind, probe_prompt,
+};

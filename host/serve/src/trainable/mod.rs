@@ -6,12 +6,13 @@
 //! | `POST /pause?mode=abort\|wait\|keep` | nothing is drawn until `/resume`: responses under way end with their tokens, or are drawn to their ends first, or wait |
 //! | `POST /resume`, `GET /is_paused` | |
 //! | `POST /collective_rpc` | with `{"method": "reload_weights", "kwargs": {"weights_path": …}}`: the weights of that folder |
-//! | `POST /reset_prefix_cache` | forgets the keys and values of conversations |
+//! | `POST /reset_prefix_cache` | forgets the keys and values of conversations; with `?reset_running_requests=true` also of responses under way, which are computed again |
 //! | `POST /update_weight_version`, `GET /weight_info` | the name of the version of the weights |
 //! | `POST /weight_checker` | with `{"action": "checksum"}` or `"compare"`: the checksum of each weight |
 
 mod gate;
 mod pause;
+mod query;
 mod version;
 mod weights;
 

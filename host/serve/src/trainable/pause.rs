@@ -2,16 +2,12 @@
 
 use super::Trainable;
 use super::gate::Pause;
+use super::query::value;
 use crate::openai::error::ApiError;
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use gavel_rollout::{CacheDuring, UnderWay, Weights};
 use serde_json::{Value, json};
-
-/// The value of `name` in the query of a URL.
-fn value<'q>(query: &'q str, name: &str) -> Option<&'q str> {
-    query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
-}
 
 /// What the query of a `/pause` asks for.
 fn under_way(query: &str) -> Result<UnderWay, ApiError> {

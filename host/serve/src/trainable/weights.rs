@@ -1,10 +1,11 @@
 //! `/collective_rpc`, `/reset_prefix_cache` and `/weight_checker`
 
 use super::Trainable;
+use super::query::value;
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use gavel_http::Lost;
 use gavel_policy::{Device, Dtype, Model, PolicyError, threads};
 use gavel_rollout::{CacheDuring, Weights};
@@ -55,8 +56,15 @@ pub(super) async fn call(
     Ok(Json(json!({"results": [Value::Null]})))
 }
 
-pub(super) async fn reset_prefix_cache(State(server): State<Trainable>) -> Result<Json<Value>, ApiError> {
-    server.engine.change(CacheDuring::Kept, Weights::Changed, |_| ()).await?;
+/// Forgets the keys and values of conversations, and with `reset_running_requests=true` of responses under way, which are
+/// computed again.
+pub(super) async fn reset_prefix_cache(
+    State(server): State<Trainable>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, ApiError> {
+    let running = value(&query.unwrap_or_default(), "reset_running_requests") == Some("true");
+    let cache = if running { CacheDuring::Released } else { CacheDuring::Kept };
+    server.engine.change(cache, Weights::Changed, |_| ()).await?;
     Ok(Json(json!({"success": true})))
 }
 

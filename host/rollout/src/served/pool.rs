@@ -1,0 +1,172 @@
+//! Which server is asked.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, watch};
+
+/// Which servers answer, and what each of them is asked at the moment.
+pub(super) struct Pool {
+    state: Mutex<State>,
+    /// Notified when a server may be asked again.
+    up: Notify,
+}
+
+struct State {
+    servers: Vec<Member>,
+    /// The server of each conversation.
+    conversations: HashMap<u64, usize>,
+    /// How often a server was chosen.
+    chosen: u64,
+    /// Why the last server was lost.
+    last_failure: String,
+}
+
+struct Member {
+    is_up: bool,
+    under_way: usize,
+    last_chosen: u64,
+    /// How often it was lost.
+    lost: watch::Sender<u64>,
+}
+
+/// A request's place at a server, until it is dropped.
+pub(super) struct Place<'a> {
+    pool: &'a Pool,
+    /// The number of the server.
+    pub(super) server: usize,
+    lost: watch::Receiver<u64>,
+}
+
+impl Pool {
+    /// A pool of servers that may not be asked yet.
+    pub(super) fn new(count: usize) -> Self {
+        let member = || Member { is_up: false, under_way: 0, last_chosen: 0, lost: watch::Sender::new(0) };
+        let servers = std::iter::repeat_with(member).take(count).collect();
+        let state = State { servers, conversations: HashMap::new(), chosen: 0, last_failure: String::new() };
+        Self { state: Mutex::new(state), up: Notify::new() }
+    }
+
+    /// A place at the server of a conversation, or at the server with the fewest requests. `None` if no server is up.
+    pub(super) fn place(&self, conversation: Option<u64>) -> Option<Place<'_>> {
+        let mut state = self.lock();
+        let known = conversation.and_then(|conversation| state.conversations.get(&conversation).copied());
+        let server = known.filter(|server| state.servers[*server].is_up).or_else(|| {
+            let up = state.servers.iter().enumerate().filter(|(_, member)| member.is_up);
+            up.min_by_key(|(_, member)| (member.under_way, member.last_chosen)).map(|(server, _)| server)
+        })?;
+        if let Some(conversation) = conversation {
+            state.conversations.insert(conversation, server);
+        }
+        state.chosen += 1;
+        let chosen = state.chosen;
+        let member = &mut state.servers[server];
+        (member.under_way, member.last_chosen) = (member.under_way + 1, chosen);
+        Some(Place { pool: self, server, lost: member.lost.subscribe() })
+    }
+
+    /// Waits until a server comes up after `work` found none.
+    pub(super) async fn until_up<T>(&self, work: impl FnOnce() -> Option<T>) -> Option<T> {
+        let mut up = std::pin::pin!(self.up.notified());
+        up.as_mut().enable();
+        let found = work();
+        if found.is_none() {
+            up.await;
+        }
+        found
+    }
+
+    /// A conversation has no further turn.
+    pub(super) fn forget(&self, conversation: u64) {
+        self.lock().conversations.remove(&conversation);
+    }
+
+    /// The servers that may be asked.
+    pub(super) fn servers_up(&self) -> Vec<usize> {
+        let state = self.lock();
+        (0..state.servers.len()).filter(|server| state.servers[*server].is_up).collect()
+    }
+
+    /// Whether it may be asked.
+    pub(super) fn is_up(&self, server: usize) -> bool {
+        self.lock().servers[server].is_up
+    }
+
+    /// Lets it be asked.
+    pub(super) fn raise(&self, server: usize) {
+        self.lock().servers[server].is_up = true;
+        self.up.notify_waiters();
+    }
+
+    /// Leaves it out; the requests that it has learn of it. Returns whether it was up.
+    pub(super) fn lose(&self, server: usize, why: &str) -> bool {
+        let mut state = self.lock();
+        state.last_failure = why.to_owned();
+        let member = &mut state.servers[server];
+        if !std::mem::replace(&mut member.is_up, false) {
+            return false;
+        }
+        member.lost.send_modify(|lost| *lost += 1);
+        true
+    }
+
+    /// Why the last server was lost.
+    pub(super) fn last_failure(&self) -> String {
+        self.lock().last_failure.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place<'_> {
+    /// Waits until the server is lost.
+    pub(super) async fn lost(&mut self) {
+        // The pool, which has the sender, outlives the place.
+        let _ = self.lost.changed().await;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        let member = &mut state.servers[self.server];
+        member.under_way = member.under_way.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_stays_and_others_go_where_least_is_under_way() {
+        let pool = Pool::new(3);
+        assert!(pool.place(None).is_none());
+        (0..3).for_each(|server| pool.raise(server));
+        let places: Vec<Place<'_>> = [Some(7), None, None, Some(7)].map(|of| pool.place(of).unwrap()).into();
+        assert_eq!(places.iter().map(|place| place.server).collect::<Vec<_>>(), [0, 1, 2, 0]);
+        let mut places = places.into_iter();
+        // The second one ends.
+        let (_first, second) = (places.next(), places.next());
+        drop(second);
+        assert_eq!(pool.place(None).unwrap().server, 1);
+        assert!(pool.lose(0, "gone") && !pool.lose(0, "gone"));
+        assert_eq!(pool.place(Some(7)).unwrap().server, 1);
+        pool.raise(0);
+        // It has moved, with what the other server keeps of it.
+        assert_eq!(pool.place(Some(7)).unwrap().server, 1);
+        pool.forget(7);
+        assert_eq!((pool.servers_up(), pool.last_failure()), (vec![0, 1, 2], "gone".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn requests_learn_that_their_server_is_lost() {
+        let pool = Pool::new(1);
+        pool.raise(0);
+        let mut place = pool.place(None).unwrap();
+        pool.lose(0, "gone");
+        place.lost().await;
+        assert!(pool.place(None).is_none());
+    }
+}

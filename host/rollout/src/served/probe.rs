@@ -1,0 +1,116 @@
+//! A prompt whose next token every server must draw from the policy's own distribution.
+//!
+//! A server can answer from other weights without an error: it may not have loaded them, or have kept keys and values of
+//! a prompt, or report log-probabilities of another distribution. So the probe has a prompt that is long enough to be
+//! found in a prefix cache, and a temperature other than 1.
+
+use gavel_data::seed::{Purpose, derive};
+use std::sync::Arc;
+
+/// The temperature of the probe.
+pub(super) const TEMPERATURE: f64 = 0.7;
+/// How many tokens are drawn.
+pub(super) const DRAWS: usize = 4;
+/// The most tokens of the prompt: eight blocks of vLLM's prefix cache.
+const MOST_TOKENS: usize = 128;
+/// Log-probabilities are those of the version before if they are nearer to it than to the newest by this factor.
+const NEARER: f64 = 10.0;
+
+/// A prompt, and the log-probability of each token of the vocabulary after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// Token ids.
+    pub prompt: Arc<[u32]>,
+    /// At temperature 1, under the policy that servers must have.
+    pub logprobs: Arc<[f32]>,
+}
+
+/// The prompt of probes for a model with this vocabulary and so many positions.
+pub fn probe_prompt(vocabulary: usize, positions: usize) -> Arc<[u32]> {
+    let tokens = MOST_TOKENS.min(positions.saturating_sub(1)).max(1);
+    let token = |at| (derive(0, 0, at, Purpose::Rollout) % vocabulary.max(1) as u64) as u32;
+    (0..tokens as u64).map(token).collect()
+}
+
+impl Probe {
+    /// The differences of these log-probabilities from the probe's at a temperature: the largest, and the mean. Infinite
+    /// for a token that is not in the vocabulary, or has no number.
+    fn distance(&self, drawn: &[(u32, f32)], temperature: f64) -> (f64, f64) {
+        let scaled = |logprob: f32| f64::from(logprob) / temperature;
+        let most = self.logprobs.iter().copied().map(scaled).fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = self.logprobs.iter().map(|logprob| (scaled(*logprob) - most).exp()).sum();
+        let normaliser = most + sum.ln();
+        let distance = |(token, found): &(u32, f32)| {
+            let own = self.logprobs.get(*token as usize).map(|own| scaled(*own) - normaliser);
+            own.map(|own| (own - f64::from(*found)).abs())
+                .filter(|distance| !distance.is_nan())
+                .unwrap_or(f64::INFINITY)
+        };
+        let distances = drawn.iter().map(distance);
+        (distances.clone().fold(0.0, f64::max), distances.sum::<f64>() / drawn.len().max(1) as f64)
+    }
+
+    /// Checks tokens that a server has drawn, with their log-probabilities. `before` is the probe of the version before.
+    ///
+    /// # Errors
+    /// They are not from the policy's distribution; the likely reason.
+    pub(super) fn check(&self, drawn: &[(u32, f32)], before: Option<&Self>, tolerance: f64) -> Result<(), String> {
+        let (largest, mean) = self.distance(drawn, TEMPERATURE);
+        let stale = before.map(|before| before.distance(drawn, TEMPERATURE).1);
+        let is_stale = stale.is_some_and(|stale| stale * NEARER < mean);
+        if largest <= tolerance && !is_stale {
+            return Ok(());
+        }
+        let what =
+            format!("a log-probability at temperature {TEMPERATURE} differs by {largest:.2e} from the policy's own");
+        let why = if is_stale {
+            "it is that of the version before: the server did not load the weights, or it kept a cache of prompts; with tied embeddings, vLLM on the CPU keeps the output head"
+        } else if self.distance(drawn, 1.0).0 <= tolerance {
+            "it is that of temperature 1: start vLLM with --logprobs-mode processed_logprobs"
+        } else {
+            "does the server have another model, another dtype, a quantisation, or a tokenizer of its own? with tied embeddings, vLLM on the CPU keeps its output head; rollout.engine.tolerance sets what is allowed"
+        };
+        Err(format!("{what}\nhint: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A probe of a vocabulary of four tokens.
+    fn probe(logits: [f32; 4]) -> Probe {
+        let sum: f32 = logits.iter().map(|logit| logit.exp()).sum();
+        Probe { prompt: [1].into(), logprobs: logits.iter().map(|logit| logit - sum.ln()).collect() }
+    }
+
+    /// The log-probabilities of all tokens at a temperature.
+    fn drawn(logits: [f32; 4], temperature: f32) -> Vec<(u32, f32)> {
+        let scaled = logits.map(|logit| logit / temperature);
+        (0..).zip(&*probe(scaled).logprobs).map(|(token, logprob)| (token, *logprob)).collect()
+    }
+
+    #[test]
+    fn what_differs_is_found_and_the_trap_is_named() {
+        let (before, now) = ([0.0, 1.0, 2.0, 3.0], [0.01, 1.0, 2.0, 3.0]);
+        let (old, probe) = (probe(before), probe(now));
+        assert_eq!(probe.check(&drawn(now, 0.7), Some(&old), 1e-4), Ok(()));
+        let trap = |drawn: &[(u32, f32)], tolerance| probe.check(drawn, Some(&old), tolerance).unwrap_err();
+        assert!(trap(&drawn(now, 1.0), 1e-4).contains("--logprobs-mode processed_logprobs"));
+        // The step was so small that the difference is within the tolerance.
+        let stale = trap(&drawn(before, 0.7), 0.1);
+        assert!(stale.contains("hint: it is that of the version before"), "{stale}");
+        let other = trap(&drawn([3.0, 2.0, 1.0, 0.0], 0.7), 1e-4);
+        assert!(other.contains("does the server have another model"), "{other}");
+        assert!(trap(&[(9, -1.0)], 1e-4).contains("differs by inf"));
+        assert!(trap(&[(1, f32::NAN)], 1e-4).contains("differs by inf"));
+        // A step that changes nothing is not stale.
+        assert_eq!(probe.check(&drawn(now, 0.7), Some(&probe), 1e-4), Ok(()));
+    }
+
+    #[test]
+    fn a_prompt_fits_the_model() {
+        assert_eq!((probe_prompt(259, 64).len(), probe_prompt(259, 4096).len()), (63, 128));
+        assert!(probe_prompt(7, 40).iter().all(|token| *token < 7));
+    }
+}
