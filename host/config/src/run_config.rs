@@ -96,7 +96,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-const MAY_DIFFER: [&str; 20] = [
+const MAY_DIFFER: [&str; 21] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -107,6 +107,7 @@ const MAY_DIFFER: [&str; 20] = [
     "train.gradient_checkpointing",
     "rollout.max_batch",
     "rollout.cache_memory",
+    "rollout.engine",
     "reward",
     "plugin",
     "chat",
@@ -230,6 +231,12 @@ impl<T: TrainTable> Config<T> {
         }
         self.data.validate(T::LEARNS)?;
         self.rollout.validate()?;
+        if self.rollout.engine.is_some() && self.model.lora.is_some() {
+            return Err(ConfigError::of(
+                "rollout.engine",
+                "servers get whole weights, and [model.lora] trains adapters\nhint: leave one of them out",
+            ));
+        }
         self.validation.validate(&self.rollout, self.data.validation_samples)?;
         if self.rollout.group_size < self.train.least_group() {
             let must = format!("at least {}", self.train.least_group());
@@ -270,6 +277,7 @@ impl<T: TrainTable> Config<T> {
                 ("data.sampler", "data.sampler is", self.data.sampler.is_some()),
                 ("schedule", "[schedule] is", self.schedule != ScheduleTable::default()),
                 ("ranks", "ranks.share and ranks.groups_at_once are", self.ranks.is_about_groups()),
+                ("rollout.engine", "rollout.engine is", self.rollout.engine.is_some()),
             ];
             if let Some((key, what, _)) = written.into_iter().find(|(.., is_written)| *is_written) {
                 return Err(ConfigError::invalid(

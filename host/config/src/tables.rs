@@ -6,6 +6,7 @@ use crate::error::ConfigError;
 use crate::grammar::GrammarTable;
 use crate::loading_table::LoadingTable;
 use crate::plugin::PluginName;
+use crate::served::ServedTable;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::{CallLog, SandboxConfig};
@@ -204,6 +205,9 @@ pub struct RolloutTable {
     /// step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Servers that draw in place of an engine of the run. They get the weights after each step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<ServedTable>,
     /// Responses that are decoded together; 256 by default.
     #[serde(default = "batch")]
     pub max_batch: usize,
@@ -247,7 +251,29 @@ impl RolloutTable {
             return Err(ConfigError::value("rollout.logit_bias", "keyed by token ids", format!("{token:?}")));
         }
         self.grammar.as_ref().map_or(Ok(()), GrammarTable::validate)?;
+        self.check_engine()?;
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::about("rollout", "rollout", error))
+    }
+
+    /// Refuses what servers that draw cannot do.
+    fn check_engine(&self) -> Result<(), ConfigError> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        engine.validate()?;
+        let wrong = |what: &str| Err(ConfigError::of("rollout.engine", what));
+        if self.device.is_some() {
+            return wrong("rollout.device is for an engine of the run\nhint: leave one of them out");
+        }
+        if self.grammar.is_some() || self.sampling(Vec::new()).is_truncated() {
+            return wrong(
+                "servers do not report which tokens could be drawn\nhint: leave rollout.top_k, top_p, min_p and grammar out",
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether responses are drawn elsewhere than on the device that trains.
+    pub fn draws_elsewhere(&self) -> bool {
+        self.device.is_some() || self.engine.is_some()
     }
 
     /// Checks the tokens that it names against the size of the vocabulary.

@@ -1,6 +1,6 @@
 //! What can go wrong while responses are generated.
 
-use crate::served::ServedError;
+use crate::served::error::ServedError;
 use crate::thread_end::Cause;
 use gavel_policy::PolicyError;
 use gavel_policy::device::DeviceFailure;

@@ -9,7 +9,7 @@ use crate::run::{Policy, Setup, check_data_sources, scorer, sources, tasks, try_
 use crate::samples::{EndpointRollout, Question, Rollout, ValidationWaits};
 use gavel_config::{Config, ModelKind, ModelTable};
 use gavel_data::{Group, Row, Task};
-use gavel_rollout::AsyncEngine;
+use gavel_rollout::{AsyncEngine, RolloutEngine};
 use gavel_runs::{Metrics, check_weights};
 use gavel_scoring::chat::ChatEndpoint;
 use gavel_scoring::recording::KeptComponents;
@@ -96,7 +96,7 @@ fn draw(config: &Config<toml::Table>, progress: &(dyn Fn(EvalProgress) + Sync)) 
     let answers = config.data.validation_samples * validation.len();
     let turns = reward_models.turns(model.device());
     let decoding = config.rollout.engine(answers);
-    let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
+    let engine = RolloutEngine::Own(AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?);
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
     let validating = ValidationWaits::default();
     let rollout = Rollout { engine, scorer, table, records_masks: false, constraint, episode_kinds, limit, validating };

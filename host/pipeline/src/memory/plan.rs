@@ -201,7 +201,7 @@ impl<'a> Plan<'a> {
                 has_turns: config.agent.have_turns(),
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
-            draws_here: rollout.device.is_none(),
+            draws_here: !rollout.draws_elsewhere(),
             reward_models: footprints(config, setup, device)?,
             gpu: setup.planned.clone().filter(|_| device.is_cuda()),
         };

@@ -210,7 +210,7 @@ impl RlRun<'_> {
     /// Whether weights may be changed while responses are under way: without partial rollout, one policy draws a whole
     /// response.
     fn may_update_while_drawing(&self) -> bool {
-        self.run.has_two_devices() || self.schedule().partial_rollout
+        self.run.draws_elsewhere() || self.schedule().partial_rollout
     }
 
     /// Whether the weights of this rank may be changed now.
@@ -312,7 +312,7 @@ impl RlRun<'_> {
             true => {
                 step.seconds.generate += seconds;
                 let waits = self.groups.policy_waits().take();
-                if self.run.has_two_devices() {
+                if self.run.draws_elsewhere() {
                     // This is a wait of the device that trains.
                     self.ledger.charge("generation", seconds);
                 } else {
@@ -356,7 +356,7 @@ impl RlRun<'_> {
     /// Charges the time since an episode last asked the policy to what it waited for.
     fn charge_pause(&mut self) {
         let seconds = self.groups.policy_waits().pause();
-        if seconds > 0.0 && !self.run.has_two_devices() {
+        if seconds > 0.0 && !self.run.draws_elsewhere() {
             let cause = self.groups.take_last_scored();
             self.ledger.wait(seconds, cause);
         }

@@ -84,10 +84,10 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     let mut groups = GroupQueue::new(rollout, rows, tasks, numbering, &config.schedule, share, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
+        // Before anything is drawn.
+        groups.meanwhile(run.publish(run.recorder.state().step)).await?;
         groups.meanwhile(run.begin()).await?;
         let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
-        // Before anything is drawn again.
-        run.publish(run.recorder.state().step).await?;
         groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let state = run.recorder.state();

@@ -7,6 +7,7 @@ use crate::reward_model::RewardModels;
 use crate::rows::{Numbering, Prompt};
 use crate::run::critic::Critic;
 use crate::run::policy::Policy;
+use crate::run::published::PublishedFolder;
 use crate::run::recorder::Recorder;
 use crate::run::reference::References;
 use crate::run::resume::{Found, Opening, open_folder};
@@ -20,7 +21,7 @@ use gavel_agent::PolicyWait;
 use gavel_config::{Config, LearningConfig, ModelTable, TrainTable};
 use gavel_data::{Group, Member, ShownLines};
 use gavel_policy::EngineConfig;
-use gavel_rollout::{AsyncEngine, CacheDuring};
+use gavel_rollout::{AsyncEngine, CacheDuring, RolloutEngine, RolloutError, ServedEngine};
 use gavel_runs::{Metrics, QueuedGroup};
 use gavel_scoring::recording::Grouping;
 use serde::Serialize;
@@ -37,6 +38,8 @@ pub(crate) struct Run<'a, T> {
     pub(crate) recorder: Recorder,
     /// The groups in the checkpoint that the run is resumed from.
     pub(crate) queued: Vec<QueuedGroup>,
+    /// Where servers that draw find the weights, if they draw.
+    published: Option<PublishedFolder>,
     validation: Vec<Prompt>,
     pub(crate) learning: LearningConfig,
 }
@@ -76,6 +79,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         ranks: &Ranks,
     ) -> Result<Self> {
         let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
+        if config.rollout.engine.is_some() && ranks.are_several() {
+            return Err(PipelineError::Stopped(
+                "rollout.engine is for a run in one process, not yet for several ranks\nhint: start the run without torchrun".into(),
+            ));
+        }
         let opened = open_folder(Opening { config, setup: &setup, grouping, found, ranks })?;
         let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
         let references = match needs_reference {
@@ -87,18 +95,34 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             critic.map(|table| Critic::open(config, table, &learning, opened.checkpoint(), ranks)).transpose()?;
         let Setup { scorer, mut reward_models, constraint, validation, limit, episode_kinds, .. } = setup;
         let Policy { model, text } = policy;
+        if config.rollout.engine.is_some() && model.is_adapted() {
+            return Err(PipelineError::Stopped(
+                "rollout.engine: servers get whole weights, and model.path has an adapter\nhint: merge it into its base first: gavel merge".into(),
+            ));
+        }
         let answers = config.data.validation_samples * validation.len();
         let decoding = EngineConfig {
             recompute_cache: config.schedule.recompute_cache,
             ..config.rollout.engine(drawn.max(answers))
         };
         let turns = reward_models.turns(model.device());
-        let (engine, trained) = match &config.rollout.device {
-            None => {
-                let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
-                (engine.clone(), engine)
+        let mut published = None;
+        let (engine, trained) = match (&config.rollout.engine, &config.rollout.device) {
+            (Some(table), _) => {
+                // The engine of the device that trains draws nothing.
+                let idle = EngineConfig::default();
+                let trained = AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?;
+                let (recompute, max_pause) = (config.schedule.recompute_cache, config.train.max_pause());
+                let asked = table.config(config.model.dtype, recompute, max_pause);
+                let servers = ServedEngine::new(asked, trained.shared_text()).map_err(RolloutError::from)?;
+                published = Some(PublishedFolder::create(&table.weights, servers.clone(), config.model.dtype)?);
+                (RolloutEngine::Served(servers), trained)
             }
-            Some(device) => {
+            (None, None) => {
+                let engine = AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?;
+                (RolloutEngine::Own(engine.clone()), engine)
+            }
+            (None, Some(device)) => {
                 let resources = config.resources.half(&table.device, device);
                 let rollout =
                     Policy::load(&ModelTable { device: device.clone(), ..table }, T::MODEL, &resources, config.seed)?;
@@ -107,7 +131,8 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
                 let (drawing, idle) = (rollout.model, EngineConfig::default());
                 let engine = AsyncEngine::start_sharing(drawing, rollout.text, decoding, Arc::new(()), of_rollout)?;
                 // The engine of the device that trains draws nothing.
-                (engine, AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?)
+                let trained = AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?;
+                (RolloutEngine::Own(engine), trained)
             }
         };
         // Only once everything is loaded, because later steps of a resumed run are dropped here.
@@ -125,22 +150,33 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
             reward_models,
             recorder,
             queued,
+            published,
             validation,
             learning,
         })
     }
 
-    /// Whether one device draws and another one trains.
-    pub(crate) fn has_two_devices(&self) -> bool {
-        self.config.rollout.device.is_some()
+    /// Whether responses are drawn elsewhere than on the device that trains.
+    pub(crate) fn draws_elsewhere(&self) -> bool {
+        self.config.rollout.draws_elsewhere()
     }
 
     /// Declares that the weights on the device that draws have the version `version`. On a device that also trains they
     /// already have it, if the step had an update.
     pub(crate) async fn publish(&self, version: u64) -> Result<()> {
-        match self.has_two_devices() {
-            true => self.updater.publish(&self.rollout.engine, version).await,
-            false => Ok(self.rollout.engine.set_version(version)?),
+        match (&self.rollout.engine, &self.published) {
+            (RolloutEngine::Own(engine), _) if self.draws_elsewhere() => self.updater.publish(engine, version).await,
+            (RolloutEngine::Own(engine), _) => Ok(engine.set_version(version)?),
+            (RolloutEngine::Served(_), Some(published)) => published.publish(&self.updater, version).await,
+            // Both are made together.
+            (RolloutEngine::Served(_), None) => Ok(()),
+        }
+    }
+
+    /// Adds what happened at the servers that draw to the metrics of a step.
+    pub(crate) fn describe_servers(&self, metrics: &mut Metrics) {
+        if let Some(published) = &self.published {
+            published.describe(metrics);
         }
     }
 

@@ -9,6 +9,7 @@ mod lifecycle;
 mod planned;
 mod policy;
 mod probe;
+mod published;
 mod rank_work;
 mod recorder;
 mod reference;

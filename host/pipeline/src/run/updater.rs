@@ -4,10 +4,11 @@ use crate::error::{PipelineError, Result};
 use crate::run::critic::Critic;
 use crate::run::reference::References;
 use crate::run::token_measures::{Measuring, TokenMeasures};
-use gavel_policy::Model;
-use gavel_rollout::{AsyncEngine, CacheDuring, Weights};
+use gavel_policy::{Model, PolicyError};
+use gavel_rollout::{AsyncEngine, CacheDuring, Probe, Weights};
 use gavel_runs::Checkpoints;
 use gavel_train::{Asked, Experience, LossConfig, PolicyUpdate, SftRow, SftStats, TrainError, Trainer, UpdateStats};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tch::{TchError, Tensor};
@@ -223,6 +224,22 @@ impl Updater {
         let parameters = self.engine.run(Model::parameters).await?;
         let copy = move |model: &Model| model.set_parameters(&parameters);
         Ok(to.change(CacheDuring::Kept, Weights::OfVersion(version), copy).await??)
+    }
+
+    /// The positions of the policy.
+    pub(crate) fn positions(&self) -> usize {
+        self.engine.model().positions() as usize
+    }
+
+    /// Writes the weights into the folder `into`, for servers that draw. Returns their checksums, and what the policy says
+    /// of the prompt of a probe.
+    pub(crate) async fn export(&self, into: PathBuf, prompt: Arc<[u32]>) -> Result<(BTreeMap<String, String>, Probe)> {
+        let work = move |model: &Model| {
+            model.save(&into)?;
+            let logprobs = model.next_logprobs(&prompt)?.into();
+            Ok::<_, PolicyError>((model.checksums()?, Probe { prompt, logprobs }))
+        };
+        Ok(self.engine.run(work).await??)
     }
 
     /// Takes step `step` over rows to imitate.

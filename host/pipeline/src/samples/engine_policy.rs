@@ -1,15 +1,15 @@
-//! The engine as the policy of episodes.
+//! The engine, or the servers that draw, as the policy of episodes.
 
 use futures::FutureExt;
 use gavel_agent::{ConversationKey, PendingTurn, Policy, Turn, TurnRequest};
 use gavel_policy::{Finished, Sampling};
-use gavel_rollout::{AsyncEngine, GenerateRequest, Response, RolloutError};
+use gavel_rollout::{GenerateRequest, Response, RolloutEngine, RolloutError};
 use gavel_text::TextModel;
 use std::sync::Arc;
 
 /// The engine, and how turns are drawn with it.
 pub(crate) struct EnginePolicy {
-    pub(crate) engine: AsyncEngine,
+    pub(crate) engine: RolloutEngine,
     pub(crate) sampling: Sampling,
     /// Texts that end a turn and are part of it.
     pub(crate) stop: Vec<String>,
@@ -24,8 +24,7 @@ impl Policy for EnginePolicy {
 
     fn conversation(&self) -> Option<ConversationKey> {
         let engine = self.engine.clone();
-        // An engine that was stopped has nothing to forget.
-        Some(ConversationKey::new(self.engine.conversation(), move |number| drop(engine.forget(number))))
+        Some(ConversationKey::new(self.engine.conversation(), move |number| engine.forget(number)))
     }
 
     async fn generate(&self, requests: Vec<TurnRequest>) -> Result<Vec<PendingTurn<RolloutError>>, RolloutError> {

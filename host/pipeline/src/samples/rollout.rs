@@ -10,7 +10,7 @@ use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy, 
 use gavel_config::RolloutTable;
 use gavel_data::{Group, Member, Sample, SharedConstraint};
 use gavel_policy::Sampling;
-use gavel_rollout::{AsyncEngine, RolloutError};
+use gavel_rollout::{RolloutEngine, RolloutError};
 use gavel_scoring::{PendingGroup, Progress, Scorer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct SampleDraw<'a> {
 /// Draws responses and scores them.
 #[derive(Clone)]
 pub(crate) struct Rollout {
-    pub(crate) engine: AsyncEngine,
+    pub(crate) engine: RolloutEngine,
     pub(crate) scorer: Arc<Scorer>,
     pub(crate) table: RolloutTable,
     /// Whether the tokens that could be drawn are recorded in training.

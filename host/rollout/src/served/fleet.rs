@@ -37,11 +37,9 @@ pub struct ServedEngine(Arc<Fleet>);
 /// What happened at the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FleetCounts {
-    /// The servers.
-    pub servers: usize,
     /// The servers that may be asked at the moment.
-    pub up: usize,
-    /// The responses that were drawn again so far, because their server was lost or failed.
+    pub up: u64,
+    /// The responses that were drawn again, because their server was lost or failed.
     pub redrawn: u64,
 }
 
@@ -99,11 +97,15 @@ impl ServedEngine {
         &self.0.text
     }
 
-    /// What happened at the servers so far.
-    pub fn counts(&self) -> FleetCounts {
-        let Fleet { servers, pool, redrawn, .. } = &*self.0;
-        let up = pool.servers_up().len();
-        FleetCounts { servers: servers.len(), up, redrawn: redrawn.load(Ordering::Relaxed) }
+    /// What happened at the servers since this was called last.
+    pub fn take_counts(&self) -> FleetCounts {
+        let Fleet { pool, redrawn, .. } = &*self.0;
+        FleetCounts { up: pool.servers_up().len() as u64, redrawn: redrawn.swap(0, Ordering::Relaxed) }
+    }
+
+    /// A name that no other run has, for the folder of its weights.
+    pub fn run_name(&self) -> &str {
+        self.0.prefix.trim_end_matches('-')
     }
 
     /// The number of a conversation that begins. It is [forgotten](Self::forget) when it has no further turn.
@@ -139,12 +141,12 @@ impl ServedEngine {
         self.0.current.lock().await.as_ref().map(|current| current.weights.version)
     }
 
-    /// Gives all servers these weights. A server that is lost gets them when it comes back. Nothing else may be
-    /// published before this returns.
+    /// Gives all servers these weights. A server that is lost gets them when it comes back. Returns the mean difference
+    /// of log-probabilities that servers report from the policy's own, of the server where it is largest.
     ///
     /// # Errors
     /// A server does not draw from the policy's distribution with them, or none of them takes the first weights.
-    pub async fn publish(&self, weights: PublishedWeights) -> Result<(), ServedError> {
+    pub async fn publish(&self, weights: PublishedWeights) -> Result<f64, ServedError> {
         let fleet = &self.0;
         let mut current = fleet.current.lock().await;
         let before = current.as_ref().map(|current| current.weights.probe.clone());
@@ -152,10 +154,13 @@ impl ServedEngine {
         let is_first = current.replace(now.clone()).is_none();
         let numbers = if is_first { (0..fleet.servers.len()).collect() } else { fleet.pool.servers_up() };
         let taken = join_all(numbers.iter().map(|number| fleet.give(*number, &now))).await;
-        let mut lost = Vec::new();
+        let (mut lost, mut mismatch) = (Vec::new(), 0.0_f64);
         for (number, taken) in numbers.into_iter().zip(taken) {
             match taken {
-                Ok(()) => fleet.pool.raise(number),
+                Ok(found) => {
+                    mismatch = mismatch.max(found);
+                    fleet.pool.raise(number);
+                }
                 Err(Failure::Lost(what)) => lost.push((number, what)),
                 Err(Failure::Refused(what)) => {
                     let (url, version) = (fleet.servers[number].url.clone(), now.weights.version);
@@ -173,7 +178,7 @@ impl ServedEngine {
         if is_first {
             tokio::spawn(watch(Arc::downgrade(fleet)));
         }
-        Ok(())
+        Ok(mismatch)
     }
 }
 
@@ -188,7 +193,7 @@ impl Fleet {
         name.strip_prefix(&self.prefix)?.parse().ok()
     }
 
-    async fn give(&self, number: usize, current: &Current) -> Result<(), Failure> {
+    async fn give(&self, number: usize, current: &Current) -> Result<f64, Failure> {
         let Current { weights, before } = current;
         self.servers[number].take(weights, &self.name(weights.version), before.as_ref(), &self.config).await
     }
@@ -320,7 +325,7 @@ async fn come_back(fleet: Weak<Fleet>, number: usize) {
         let Some(fleet) = fleet.upgrade() else { return };
         let Some(now) = fleet.current.lock().await.clone() else { continue };
         match fleet.give(number, &now).await {
-            Ok(()) => {
+            Ok(_) => {
                 let current = fleet.current.lock().await;
                 // Others may have been published meanwhile.
                 if current.as_ref().is_some_and(|current| Arc::ptr_eq(&current.weights, &now.weights)) {

@@ -5,7 +5,7 @@
 //! weights before its first request.
 
 mod config;
-mod error;
+pub(crate) mod error;
 mod fleet;
 mod messages;
 mod pool;

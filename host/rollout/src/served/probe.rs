@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The temperature of the probe.
 pub(super) const TEMPERATURE: f64 = 0.7;
 /// How many tokens are drawn.
-pub(super) const DRAWS: usize = 4;
+pub(super) const DRAWS: usize = 8;
 /// The most tokens of the prompt: eight blocks of vLLM's prefix cache.
 const MOST_TOKENS: usize = 128;
 /// Log-probabilities are those of the version before if they are nearer to it than to the newest by this factor.
@@ -51,15 +51,16 @@ impl Probe {
     }
 
     /// Checks tokens that a server has drawn, with their log-probabilities. `before` is the probe of the version before.
+    /// Returns the mean difference from the policy's own.
     ///
     /// # Errors
     /// They are not from the policy's distribution; the likely reason.
-    pub(super) fn check(&self, drawn: &[(u32, f32)], before: Option<&Self>, tolerance: f64) -> Result<(), String> {
+    pub(super) fn check(&self, drawn: &[(u32, f32)], before: Option<&Self>, tolerance: f64) -> Result<f64, String> {
         let (largest, mean) = self.distance(drawn, TEMPERATURE);
         let stale = before.map(|before| before.distance(drawn, TEMPERATURE).1);
         let is_stale = stale.is_some_and(|stale| stale * NEARER < mean);
         if largest <= tolerance && !is_stale {
-            return Ok(());
+            return Ok(mean);
         }
         let what =
             format!("a log-probability at temperature {TEMPERATURE} differs by {largest:.2e} from the policy's own");
@@ -94,7 +95,7 @@ mod tests {
     fn what_differs_is_found_and_the_trap_is_named() {
         let (before, now) = ([0.0, 1.0, 2.0, 3.0], [0.01, 1.0, 2.0, 3.0]);
         let (old, probe) = (probe(before), probe(now));
-        assert_eq!(probe.check(&drawn(now, 0.7), Some(&old), 1e-4), Ok(()));
+        assert!(probe.check(&drawn(now, 0.7), Some(&old), 1e-4).unwrap() < 1e-6);
         let trap = |drawn: &[(u32, f32)], tolerance| probe.check(drawn, Some(&old), tolerance).unwrap_err();
         assert!(trap(&drawn(now, 1.0), 1e-4).contains("--logprobs-mode processed_logprobs"));
         // The step was so small that the difference is within the tolerance.
@@ -105,7 +106,7 @@ mod tests {
         assert!(trap(&[(9, -1.0)], 1e-4).contains("differs by inf"));
         assert!(trap(&[(1, f32::NAN)], 1e-4).contains("differs by inf"));
         // A step that changes nothing is not stale.
-        assert_eq!(probe.check(&drawn(now, 0.7), Some(&probe), 1e-4), Ok(()));
+        assert!(probe.check(&drawn(now, 0.7), Some(&probe), 1e-4).is_ok());
     }
 
     #[test]

@@ -25,14 +25,15 @@ pub struct PublishedWeights {
 
 impl Server {
     /// Gives it these weights, under this name, and checks that it draws with them. `before` is the probe of the version
-    /// that it had. No response is lost: those under way wait meanwhile.
+    /// that it had. No response is lost: those under way wait meanwhile. Returns how far the log-probabilities that it
+    /// reports are from the policy's own.
     pub(super) async fn take(
         &self,
         weights: &PublishedWeights,
         name: &str,
         before: Option<&Probe>,
         config: &ServedConfig,
-    ) -> Result<(), Failure> {
+    ) -> Result<f64, Failure> {
         self.is_healthy().await?;
         self.pause().await?;
         let taken = self.take_paused(weights, name, config).await;

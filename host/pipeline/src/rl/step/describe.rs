@@ -138,6 +138,7 @@ impl RlRun<'_> {
         if ranks.are_several() {
             describe_ranks(ranks, seconds.generate, &mut metrics)?;
         }
+        self.run.describe_servers(&mut metrics);
         let waits = self.ledger.end_step(&mut metrics);
         self.run.recorder.add_waits(&waits);
         let seconds = metrics.time("step", start);

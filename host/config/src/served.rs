@@ -1,0 +1,110 @@
+//! `rollout.engine`: servers that draw in place of an engine of the run.
+
+use crate::error::ConfigError;
+use gavel_endpoint::BaseUrls;
+use gavel_policy::Dtype;
+use gavel_rollout::{ServedConfig, ServerKind};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `rollout.engine`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServedTable {
+    /// The addresses of the servers: one, or a list.
+    pub url: BaseUrls,
+    /// `gavel` for `gavel serve --trainable`, or `vllm`.
+    pub kind: ServerKind,
+    /// The folder through which servers get the weights. They must see it at the same path.
+    pub weights: PathBuf,
+    /// The largest difference of a log-probability that a server reports from the policy's own; 0.001 by default, and
+    /// 0.05 with weights of 16 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// How long a server may take to load weights; 10 minutes by default.
+    #[serde(default = "ten_minutes", with = "humantime_serde")]
+    pub load_timeout: Duration,
+}
+
+fn ten_minutes() -> Duration {
+    Duration::from_secs(600)
+}
+
+impl ServedTable {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        self.url.check("rollout.engine.url").map_err(|what| ConfigError::invalid("rollout.engine.url", what))?;
+        if self.load_timeout.is_zero() {
+            return Err(ConfigError::value("rollout.engine.load_timeout", "longer than 0", "0s"));
+        }
+        match self.tolerance {
+            Some(tolerance) if !(tolerance > 0.0 && tolerance.is_finite()) => {
+                Err(ConfigError::value("rollout.engine.tolerance", "a number above 0", tolerance))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How the servers are asked in a run whose weights have this dtype.
+    pub fn config(&self, dtype: Dtype, recompute_cache: bool, max_pause: Option<Duration>) -> ServedConfig {
+        let tolerance = if dtype == Dtype::Float32 { 1e-3 } else { 0.05 };
+        ServedConfig {
+            url: self.url.clone(),
+            kind: self.kind,
+            tolerance: self.tolerance.unwrap_or(tolerance),
+            load_timeout: self.load_timeout,
+            recompute_cache,
+            max_pause,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, RlTable, SftTable};
+
+    /// The error of a run with these keys.
+    fn refused(engine: &str, more: &str) -> String {
+        let text = format!(
+            "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\n{more}\n\
+             rollout.engine = {{ url = [\"http://a\", \"http://b\"], kind = \"gavel\", weights = \"w\"{engine} }}\n\
+             train = {{ steps = 1, prompts_per_step = 1, learning_rate = 1e-3 }}"
+        );
+        match toml::from_str::<Config<RlTable>>(&text) {
+            Ok(config) => config.validate().err().map(|error| error.to_string()).unwrap_or_default(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_servers_cannot_do_is_refused_by_its_key() {
+        assert_eq!(refused("", ""), "");
+        for (engine, more, says) in [
+            ("", "rollout.device = \"cpu\"", "rollout.engine: rollout.device is for an engine of the run"),
+            ("", "rollout.top_p = 0.9", "rollout.engine: servers do not report which tokens could be drawn"),
+            ("", "rollout.grammar = { regex = \"a\" }", "rollout.engine: servers do not report which tokens"),
+            ("", "model.lora = { rank = 8 }", "rollout.engine: servers get whole weights"),
+            (", tolerance = 0.0", "", "rollout.engine.tolerance must be a number above 0, not 0"),
+            (", load_timeout = \"0s\"", "", "rollout.engine.load_timeout must be longer than 0, not 0s"),
+            (", key = 1", "", "unknown field `key`"),
+        ] {
+            let error = refused(engine, more);
+            assert!(error.contains(says), "no {says:?} in {error:?}");
+        }
+        let text = "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\n\
+                    rollout.engine = { url = \"http://a\", kind = \"vllm\", weights = \"w\" }\n\
+                    train = { steps = 1, batch_size = 1, learning_rate = 1e-3 }";
+        let error = toml::from_str::<Config<SftTable>>(text).unwrap().validate().unwrap_err().to_string();
+        assert!(error.contains("rollout.engine is for `gavel train`"), "{error}");
+    }
+
+    #[test]
+    fn the_tolerance_follows_the_dtype() {
+        let table: ServedTable = toml::from_str("url = \"http://a\"\nkind = \"vllm\"\nweights = \"w\"").unwrap();
+        let tolerance = |table: &ServedTable, dtype| table.config(dtype, false, None).tolerance;
+        assert_eq!((tolerance(&table, Dtype::Float32), tolerance(&table, Dtype::Bfloat16)), (1e-3, 0.05));
+        let own = ServedTable { tolerance: Some(0.25), ..table };
+        assert_eq!((tolerance(&own, Dtype::Float32), own.load_timeout), (0.25, Duration::from_secs(600)));
+    }
+}
