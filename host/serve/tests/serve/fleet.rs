@@ -1,0 +1,349 @@
+//! Servers that draw for a run, over the network of this machine.
+
+use crate::asked::{Requests, assert_close, drawn, engine, engine_with, model};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response as Answer};
+use axum::{Json, Router};
+use gavel_endpoint::BaseUrls;
+use gavel_policy::{Dtype, Finished, Sampling};
+use gavel_rollout::{
+    AsyncEngine, GenerateRequest, Observer, Probe, PublishedWeights, Response, ServedConfig, ServedEngine, ServerKind,
+    UnderWay, probe_prompt,
+};
+use gavel_serve::{Metrics, Versions, openai, trainable};
+use gavel_text::TextModel;
+use serde_json::json;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// A server in a thread of its own. All its connections end when it is dropped, as when its process is killed.
+struct Running {
+    url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Serves at an address; port 0 is a free one.
+    fn start(address: &str, router: Router) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let answer = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                tokio::select! {
+                    never = gavel_http::serve(listener, router) => match never {},
+                    _ = stopped => (),
+                }
+            });
+        };
+        Self { url, stop: Some(stop), thread: Some(std::thread::spawn(answer)) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop = None;
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// The routes of `gavel serve --trainable` over an engine.
+fn routes(engine: &AsyncEngine, folder: &Path) -> Router {
+    let versions = Arc::new(Versions::default());
+    let router = openai::router_with(engine.clone(), Arc::new(Metrics::default()), "a", versions.clone());
+    trainable::router(router, engine.clone(), versions, folder).unwrap()
+}
+
+fn servers(urls: &[&str], kind: ServerKind) -> ServedEngine {
+    let config = ServedConfig {
+        url: BaseUrls::Several(urls.iter().map(|url| (*url).to_owned()).collect()),
+        kind,
+        tolerance: 1e-4,
+        load_timeout: Duration::from_secs(100),
+        recompute_cache: false,
+        max_pause: Some(Duration::from_secs(100)),
+    };
+    ServedEngine::new(config, Arc::new(TextModel::byte_level())).unwrap()
+}
+
+/// The weights of the model of `seed` as a version, written to `folder`.
+fn weights(folder: &Path, version: u64, seed: u64) -> PublishedWeights {
+    let (model, folder) = (model(seed), folder.join(format!("step-{version}")));
+    model.save(&folder).unwrap();
+    let prompt = probe_prompt(259, 64);
+    let logprobs = model.next_logprobs(&prompt).unwrap().into();
+    let (checksums, probe) = (model.checksums().unwrap(), Probe { prompt, logprobs });
+    PublishedWeights { version, folder, dtype: Dtype::Float32, checksums, probe }
+}
+
+fn sampling() -> Sampling {
+    Sampling { temperature: 0.7, ..Sampling::new(20, vec![2]) }
+}
+
+fn request(seed: u64) -> GenerateRequest {
+    GenerateRequest {
+        prompt: [5, 6, 7].into(),
+        continues_prompt: false,
+        sampling: sampling().into(),
+        stop: [].into(),
+        seed,
+        top_logprobs: 0,
+        conversation: None,
+    }
+}
+
+fn ask(servers: &ServedEngine, seeds: std::ops::Range<u64>) -> Vec<Response> {
+    servers.generate(seeds.map(request).collect())
+}
+
+/// Checks that a response is the one of an engine with the weights of the model of a seed.
+async fn assert_drawn(found: &Finished, seed: u64, of: &AsyncEngine, version: u64) {
+    let expected = drawn(of, &[5, 6, 7], sampling(), seed).await;
+    assert_eq!((&found.response, found.finish_reason), (&expected.response, expected.finish_reason));
+    assert_close(&found.logprobs, &expected.logprobs);
+    assert_eq!(found.versions, vec![version; expected.response.len()]);
+}
+
+#[tokio::test]
+async fn servers_draw_what_an_engine_with_the_weights_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let engines = [3, 8].map(engine);
+    let running = engines.each_ref().map(|engine| Running::start("127.0.0.1:0", routes(engine, folder.path())));
+    let servers = servers(&[&running[0].url, &format!("{}/", running[1].url)], ServerKind::Gavel);
+    assert_eq!(servers.version().await, None);
+    for (version, seed) in [(0, 4), (1, 5)] {
+        let mismatch = servers.publish(weights(folder.path(), version, seed)).await.unwrap();
+        assert!(mismatch < 1e-5, "{mismatch}");
+        assert_eq!(servers.version().await, Some(version));
+        let own = engine(seed);
+        for (seed, response) in (0..).zip(ask(&servers, 0..6)) {
+            assert_drawn(&response.await.unwrap(), seed, &own, version).await;
+        }
+        for engine in &engines {
+            let checksums = engine.run(|model| model.checksums()).await.unwrap().unwrap();
+            assert_eq!(checksums, model(seed).checksums().unwrap());
+        }
+    }
+    assert_eq!((servers.take_counts().up, servers.take_counts().redrawn), (2, 0));
+}
+
+#[tokio::test]
+async fn what_a_killed_server_had_is_drawn_elsewhere_and_it_comes_back_with_the_current_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let requests = Arc::new(Requests::default());
+    let (first, second) = (engine_with(3, requests.clone()), engine(3));
+    let killed = Running::start("127.0.0.1:0", routes(&first, folder.path()));
+    let kept = Running::start("127.0.0.1:0", routes(&second, folder.path()));
+    let address = killed.url.trim_start_matches("http://").to_owned();
+    let servers = servers(&[&killed.url, &kept.url], ServerKind::Gavel);
+    servers.publish(weights(folder.path(), 7, 4)).await.unwrap();
+    // The probe was a request of eight responses.
+    for _ in 0..8 {
+        requests.next().await;
+    }
+    // It has half of the requests when it is killed.
+    first.pause(UnderWay::Kept).await.unwrap();
+    let responses = ask(&servers, 0..6);
+    for _ in 0..3 {
+        requests.next().await;
+    }
+    drop(killed);
+    let own = engine(4);
+    for (seed, response) in (0..).zip(responses) {
+        assert_drawn(&response.await.unwrap(), seed, &own, 7).await;
+    }
+    let counts = servers.take_counts();
+    assert_eq!((counts.up, counts.redrawn), (1, 3));
+    // It gets what was published while it was away.
+    servers.publish(weights(folder.path(), 8, 5)).await.unwrap();
+    let again = engine(3);
+    let _running = Running::start(&address, routes(&again, folder.path()));
+    while servers.take_counts().up < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let checksums = again.run(|model| model.checksums()).await.unwrap().unwrap();
+    assert_eq!(checksums, model(5).checksums().unwrap());
+    let own = engine(5);
+    for (seed, response) in (0..).zip(ask(&servers, 0..4)) {
+        assert_drawn(&response.await.unwrap(), seed, &own, 8).await;
+    }
+}
+
+/// Holds the thread of a device after so many tokens, until it is released, and counts requests that nobody waits for.
+struct Held {
+    after: Mutex<usize>,
+    reached: tokio::sync::Semaphore,
+    release: Mutex<mpsc::Receiver<()>>,
+    accepted: tokio::sync::Semaphore,
+    cancelled: tokio::sync::Semaphore,
+}
+
+impl Held {
+    fn new(after: usize) -> (Arc<Self>, mpsc::Sender<()>) {
+        let (sender, release) = mpsc::channel();
+        let none = || tokio::sync::Semaphore::new(0);
+        let (after, release) = (Mutex::new(after), Mutex::new(release));
+        (Arc::new(Self { after, reached: none(), release, accepted: none(), cancelled: none() }), sender)
+    }
+}
+
+impl Observer for Held {
+    fn stepped(&self, tokens: usize, _: u64) {
+        let mut after = self.after.lock().unwrap();
+        if *after > 0 && tokens > 0 {
+            *after = after.saturating_sub(tokens);
+            if *after == 0 {
+                self.reached.add_permits(1);
+                self.release.lock().unwrap().recv().unwrap();
+            }
+        }
+    }
+
+    fn accepted(&self, _: usize) {
+        self.accepted.add_permits(1);
+    }
+
+    fn cancelled(&self) {
+        self.cancelled.add_permits(1);
+    }
+}
+
+#[tokio::test]
+async fn a_response_under_way_goes_on_with_new_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    // The probe draws eight tokens.
+    let (held, release) = Held::new(8 + 5);
+    let drawing = engine_with(3, held.clone());
+    let running = Running::start("127.0.0.1:0", routes(&drawing, folder.path()));
+    let servers = servers(&[&running.url], ServerKind::Gavel);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    let long = Sampling { temperature: 0.7, ..Sampling::new(40, Vec::new()) };
+    let response = servers.generate(vec![GenerateRequest { sampling: long.into(), ..request(1) }]).remove(0);
+    held.reached.acquire().await.unwrap().forget();
+    let publishing = tokio::spawn({
+        let (servers, weights) = (servers.clone(), weights(folder.path(), 2, 5));
+        async move { servers.publish(weights).await }
+    });
+    // Once the server says so, its device has the order to pause.
+    let is_paused = async || {
+        let answer = reqwest::get(format!("{}/is_paused", running.url)).await.unwrap();
+        answer.bytes().await.unwrap() == r#"{"is_paused":true}"#
+    };
+    while !is_paused().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    release.send(()).unwrap();
+    publishing.await.unwrap().unwrap();
+    let whole = response.await.unwrap();
+    assert_eq!(whole.response.len(), 40);
+    let expected: Vec<u64> = [vec![1; 5], vec![2; 35]].concat();
+    assert_eq!(whole.versions, expected);
+}
+
+/// Reports whether a request had its answer.
+struct Answered {
+    is_whole: bool,
+    report: UnboundedSender<bool>,
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        // The test may be over.
+        let _ = self.report.send(self.is_whole);
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_is_dropped_ends_at_its_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held, _release) = Held::new(0);
+    let drawing = engine_with(3, held.clone());
+    let (report, mut ends) = unbounded_channel();
+    let watched = from_fn(move |request: Request, next: Next| {
+        let mut answered = Answered { is_whole: false, report: report.clone() };
+        async move {
+            let answer = next.run(request).await;
+            answered.is_whole = true;
+            answer
+        }
+    });
+    let running = Running::start("127.0.0.1:0", routes(&drawing, folder.path()).layer(watched));
+    let servers = servers(&[&running.url], ServerKind::Gavel);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    drawing.pause(UnderWay::Kept).await.unwrap();
+    let asked = held.accepted.available_permits();
+    let mut responses = ask(&servers, 0..2);
+    let _both = held.accepted.acquire_many(asked as u32 + 2).await.unwrap();
+    drop(responses.remove(0));
+    while ends.recv().await.unwrap() {}
+    drawing.resume().unwrap();
+    held.cancelled.acquire().await.unwrap().forget();
+    assert!(responses.remove(0).await.is_ok());
+    assert_eq!(servers.take_counts().redrawn, 0);
+}
+
+#[tokio::test]
+async fn a_stop_text_ends_a_response_as_in_an_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start("127.0.0.1:0", routes(&engine(3), folder.path()));
+    let servers = servers(&[&running.url], ServerKind::Gavel);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    let text = TextModel::byte_level();
+    let own = engine(4);
+    let whole = drawn(&own, &[5, 6, 7], sampling(), 3).await;
+    let decoded = text.tokenizer.decode(&whole.response).unwrap();
+    let stop: String = decoded.chars().skip(2).take(2).collect();
+    let asked = GenerateRequest { stop: [stop.clone()].into(), ..request(3) };
+    let found = servers.generate(vec![asked.clone()]).remove(0).await.unwrap();
+    let expected = own.generate(vec![asked]).await.unwrap().remove(0).await.unwrap();
+    assert_eq!((found.response, found.finish_reason), (expected.response, expected.finish_reason), "{stop:?}");
+}
+
+/// A server that says it has loaded weights, and has not.
+async fn pretend(request: Request, next: Next) -> Answer {
+    match request.uri().path() {
+        "/collective_rpc" => Json(json!({"results": [null]})).into_response(),
+        _ => next.run(request).await,
+    }
+}
+
+#[tokio::test]
+async fn weights_that_a_server_did_not_load_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    for (kind, says) in [
+        (ServerKind::Gavel, "weights are not those that were written, the first: model."),
+        (ServerKind::Vllm, "hint: it is that of the version before: the server did not load the weights"),
+    ] {
+        let router = routes(&engine(4), folder.path()).layer(from_fn(pretend));
+        let running = Running::start("127.0.0.1:0", router);
+        let servers = servers(&[&running.url], kind);
+        // It has these.
+        servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+        let error = servers.publish(weights(folder.path(), 2, 5)).await.unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains("after the weights of version 2"), "{kind:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_without_a_server_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = openai::router(engine(4), Arc::new(Metrics::default()), "a");
+    let running = Running::start("127.0.0.1:0", plain);
+    let gone = servers(&["http://127.0.0.1:1"], ServerKind::Gavel);
+    let error = gone.publish(weights(folder.path(), 1, 4)).await.unwrap_err().to_string();
+    assert!(error.starts_with("rollout.engine: no server can be used: http://127.0.0.1:1: "), "{error}");
+    // A server without --trainable refuses.
+    let servers = servers(&[&running.url, "http://127.0.0.1:1"], ServerKind::Gavel);
+    let error = servers.publish(weights(folder.path(), 1, 4)).await.unwrap_err().to_string();
+    assert!(error.contains(&running.url) && error.contains("pause: it answered 404"), "{error}");
+}
