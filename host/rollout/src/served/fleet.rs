@@ -25,6 +25,10 @@ use tokio::time::{sleep, timeout};
 const PAUSE: Duration = Duration::from_secs(1);
 /// A server that has failed so many looks in a row is lost.
 const LOOKS: u32 = 3;
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection is kept for the next request: servers close theirs after five seconds or more.
+const IDLE: Duration = Duration::from_secs(4);
 /// How often a server that works may fail at a request.
 const ATTEMPTS: u32 = 8;
 /// The first pause after such a failure, and the longest.
@@ -73,8 +77,8 @@ impl ServedEngine {
     pub fn new(config: ServedConfig, text: Arc<TextModel>) -> Result<Self, ServedError> {
         let failed = |error: &dyn ToString| ServedError::Client(error.to_string());
         let tls = tls_client_config().map_err(|error| failed(&error))?;
-        let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).tls_backend_preconfigured(tls);
-        let http = http.build().map_err(|error| failed(&error))?;
+        let http = reqwest::Client::builder().connect_timeout(CONNECT).pool_idle_timeout(IDLE);
+        let http = http.tls_backend_preconfigured(tls).build().map_err(|error| failed(&error))?;
         let server = |url: &String| Server::new(url, config.kind, http.clone());
         let servers: Vec<Server> = config.url.all().iter().map(server).collect();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

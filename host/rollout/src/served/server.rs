@@ -48,7 +48,15 @@ impl Server {
 
     /// Draws nothing from now on; requests wait.
     pub(super) async fn pause(&self) -> Result<(), Failure> {
-        self.post("pause?mode=keep", &json!({}), SLOW).await.map(drop)
+        let start = match self.kind {
+            ServerKind::Gavel => "gavel serve --trainable DIR",
+            ServerKind::Vllm => "VLLM_SERVER_DEV_MODE=1 vllm serve --enable-scale-out",
+        };
+        // The first request that a server for other purposes refuses.
+        self.post("pause?mode=keep", &json!({}), SLOW).await.map(drop).map_err(|failure| match failure {
+            Failure::Refused(what) => Failure::Refused(format!("{what}\nhint: start it as {start}")),
+            lost => lost,
+        })
     }
 
     /// Draws again.

@@ -13,6 +13,7 @@
 mod gate;
 mod pause;
 mod query;
+mod server;
 mod version;
 mod weights;
 
@@ -24,25 +25,13 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use gate::Gate;
 use gavel_rollout::AsyncEngine;
+use server::Trainable;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::Mutex;
 
 /// The most bytes of a body: the checksums of many weights.
 const BODY: usize = 16 << 20;
-
-/// The state that these requests share.
-#[derive(Clone)]
-struct Trainable {
-    engine: AsyncEngine,
-    versions: Arc<Versions>,
-    /// Weights are loaded from folders in this one alone.
-    folder: Arc<Path>,
-    gate: Arc<Gate>,
-    /// Held while weights are loaded: two loads at once would take the memory of both.
-    loading: Arc<Mutex<()>>,
-}
 
 /// Adds these paths to `served`, the service over `engine`, whose weights have these `versions`. Weights may be loaded
 /// from folders in `folder`.

@@ -1,8 +1,8 @@
 //! `/pause`, `/resume` and `/is_paused`
 
-use super::Trainable;
 use super::gate::Pause;
 use super::query::value;
+use super::server::Trainable;
 use crate::openai::error::ApiError;
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -56,7 +56,6 @@ mod tests {
         ] {
             assert_eq!(under_way(query).unwrap(), expected, "{query}");
         }
-        let refused = under_way("mode=stop").unwrap_err().body().to_string();
-        assert!(refused.contains("`mode` must be abort, wait or keep, not"), "{refused}");
+        assert!(under_way("mode=stop").is_err());
     }
 }

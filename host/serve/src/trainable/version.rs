@@ -1,6 +1,6 @@
 //! `/update_weight_version` and `/weight_info`
 
-use super::Trainable;
+use super::server::Trainable;
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use axum::Json;

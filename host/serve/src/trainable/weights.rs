@@ -1,7 +1,7 @@
 //! `/collective_rpc`, `/reset_prefix_cache` and `/weight_checker`
 
-use super::Trainable;
 use super::query::value;
+use super::server::Trainable;
 use crate::openai::body::Body;
 use crate::openai::error::ApiError;
 use axum::Json;
