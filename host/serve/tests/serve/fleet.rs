@@ -270,8 +270,9 @@ async fn a_response_that_is_dropped_ends_at_its_server() {
     let drawing = engine_with(3, held.clone());
     let (report, mut ends) = unbounded_channel();
     let watched = from_fn(move |request: Request, next: Next| {
-        let mut answered = Answered { is_whole: false, report: report.clone() };
+        let answered = Answered { is_whole: false, report: report.clone() };
         async move {
+            let mut answered = answered;
             let answer = next.run(request).await;
             answered.is_whole = true;
             answer
