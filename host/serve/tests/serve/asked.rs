@@ -113,6 +113,6 @@ pub fn logprobs(choice: &Value) -> Vec<f32> {
 
 /// Checks that two lists of log-probabilities are the same, to rounding: other rows of the batch change the last bits.
 pub fn assert_close(found: &[f32], expected: &[f32]) {
-    let close = |(found, expected): (&f32, &f32)| (found - expected).abs() < 1e-5;
+    let close = |(found, expected): (&f32, &f32)| (found - expected).abs() < 1e-4;
     assert!(found.len() == expected.len() && found.iter().zip(expected).all(close), "{found:?} {expected:?}");
 }

@@ -1,6 +1,6 @@
 //! Servers that draw for a run, over the network of this machine.
 
-use crate::asked::{Requests, assert_close, drawn, engine, engine_with, model};
+use crate::asked::{Requests, assert_close, drawn, engine, engine_with, get, model};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response as Answer};
@@ -224,7 +224,10 @@ async fn a_response_under_way_goes_on_with_new_weights() {
     // The probe draws eight tokens.
     let (held, release) = Held::new(8 + 5);
     let drawing = engine_with(3, held.clone());
-    let running = Running::start("127.0.0.1:0", routes(&drawing, folder.path()));
+    let router = routes(&drawing, folder.path());
+    let running = Running::start("127.0.0.1:0", router.clone());
+    // Dropped first, also after a failure: the thread of the device ends only once it is released.
+    let release = release;
     let servers = servers(&[&running.url], ServerKind::Gavel);
     servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
     let long = Sampling { temperature: 0.7, ..Sampling::new(40, Vec::new()) };
@@ -235,11 +238,7 @@ async fn a_response_under_way_goes_on_with_new_weights() {
         async move { servers.publish(weights).await }
     });
     // Once the server says so, its device has the order to pause.
-    let is_paused = async || {
-        let answer = reqwest::get(format!("{}/is_paused", running.url)).await.unwrap();
-        answer.bytes().await.unwrap() == r#"{"is_paused":true}"#
-    };
-    while !is_paused().await {
+    while get(&router, "/is_paused").await.1 != json!({"is_paused": true}) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     release.send(()).unwrap();
@@ -322,7 +321,7 @@ async fn pretend(request: Request, next: Next) -> Answer {
 async fn weights_that_a_server_did_not_load_are_found() {
     let folder = tempfile::tempdir().unwrap();
     for (kind, says) in [
-        (ServerKind::Gavel, "weights are not those that were written, the first: model."),
+        (ServerKind::Gavel, "weights are not those that were written, the first: "),
         (ServerKind::Vllm, "hint: it is that of the version before: the server did not load the weights"),
     ] {
         let router = routes(&engine(4), folder.path()).layer(from_fn(pretend));
