@@ -547,7 +547,10 @@ mod tests {
     /// Waits until the thread has done what it was asked before.
     fn settle(runtime: &Runtime, thread: &DeviceThread) {
         let (done, waits) = oneshot::channel();
-        let work = move |_: Result<&Model, RolloutError>| drop(done.send(()));
+        let work = move |_: Result<&Model, RolloutError>| {
+            // The test waits.
+            let _ = done.send(());
+        };
         thread.send(Order::Run { cache: CacheDuring::Kept, after: Weights::Unchanged, work: Box::new(work) }).unwrap();
         runtime.block_on(waits).unwrap();
     }
