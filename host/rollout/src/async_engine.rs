@@ -1,7 +1,7 @@
 //! The handle of a model on its device.
 
 use crate::completion::Completion;
-use crate::device_thread::{CacheDuring, DeviceThread, Order, Queued, Reply, UnderWay, Weights};
+use crate::device_thread::{CacheDuring, DeviceThread, Order, QueueTurn, Queued, Reply, UnderWay, Weights};
 use crate::device_turns::DeviceTurns;
 use crate::error::RolloutError;
 use crate::observer::Observer;
@@ -95,6 +95,22 @@ impl AsyncEngine {
     /// # Errors
     /// One of the requests cannot be served; the others are then cancelled.
     pub async fn generate(&self, requests: Vec<GenerateRequest>) -> Result<Vec<Response>, RolloutError> {
+        self.generate_at(QueueTurn::Last, requests).await
+    }
+
+    /// Asks for these responses as [`generate`](Self::generate) does, before all that wait for their turn.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn generate_first(&self, requests: Vec<GenerateRequest>) -> Result<Vec<Response>, RolloutError> {
+        self.generate_at(QueueTurn::First, requests).await
+    }
+
+    async fn generate_at(
+        &self,
+        turn: QueueTurn,
+        requests: Vec<GenerateRequest>,
+    ) -> Result<Vec<Response>, RolloutError> {
         let (mut queued, mut responses) = (Vec::new(), Vec::new());
         for request in requests {
             let (reply, response) = oneshot::channel();
@@ -103,7 +119,7 @@ impl AsyncEngine {
             queued.push(self.queued(request, reader, Reply::Whole(reply)));
             responses.push(Response(response));
         }
-        self.submit(queued).await?;
+        self.submit(queued, turn).await?;
         Ok(responses)
     }
 
@@ -120,7 +136,7 @@ impl AsyncEngine {
             queued.push(self.queued(request, reader, Reply::Stream(events)));
             completions.push(Completion::new(receiver));
         }
-        self.submit(queued).await?;
+        self.submit(queued, QueueTurn::Last).await?;
         Ok(completions)
     }
 
@@ -209,14 +225,17 @@ impl AsyncEngine {
     }
 
     /// Draws nothing until [`resume`](Self::resume), once responses under way are as `under_way` says. Requests wait
-    /// meanwhile, and other work is done.
+    /// meanwhile, and other work is done. The thread has the order when this returns, before it is awaited.
     ///
     /// # Errors
-    /// The thread has ended.
-    pub async fn pause(&self, under_way: UnderWay) -> Result<(), RolloutError> {
+    /// The thread has ended, or was resumed before the pause began.
+    pub fn pause(&self, under_way: UnderWay) -> impl Future<Output = Result<(), RolloutError>> + Send + use<> {
         let (paused, waits) = oneshot::channel();
-        self.thread.send(Order::Pause { under_way, paused })?;
-        waits.await.map_err(|_| self.thread.stopped())
+        let (sent, thread) = (self.thread.send(Order::Pause { under_way, paused }), self.thread.clone());
+        async move {
+            sent?;
+            waits.await.map_err(|_| if thread.is_alive() { RolloutError::Resumed } else { thread.stopped() })
+        }
     }
 
     /// Draws again after a [pause](Self::pause).
@@ -240,9 +259,9 @@ impl AsyncEngine {
         Queued { request, reader, reply }
     }
 
-    async fn submit(&self, queued: Vec<Queued>) -> Result<(), RolloutError> {
+    async fn submit(&self, queued: Vec<Queued>, turn: QueueTurn) -> Result<(), RolloutError> {
         let (accepted, answer) = oneshot::channel();
-        self.thread.send(Order::Generate { queued, accepted })?;
+        self.thread.send(Order::Generate { queued, turn, accepted })?;
         Ok(answer.await.map_err(|_| self.thread.stopped())??)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct DeviceThread {
 /// An order to the thread.
 pub(crate) enum Order {
     /// Draw these responses; `accepted` receives whether all of them can be drawn.
-    Generate { queued: Vec<Queued>, accepted: oneshot::Sender<Result<(), PolicyError>> },
+    Generate { queued: Vec<Queued>, turn: QueueTurn, accepted: oneshot::Sender<Result<(), PolicyError>> },
     /// The weights have this version from now on.
     SetVersion(u64),
     /// A conversation has no further turn.
@@ -76,6 +76,15 @@ pub enum UnderWay {
     Ended,
 }
 
+/// When requests have their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QueueTurn {
+    /// After those that wait.
+    Last,
+    /// Before those that wait.
+    First,
+}
+
 /// A request to submit.
 pub(crate) struct Queued {
     pub(crate) request: Request,
@@ -105,9 +114,21 @@ impl DeviceThread {
         let (orders, received) = mpsc::channel();
         let (end, watch) = ThreadEnd::new(probe);
         let (active, begun, unbegun, pausing) = Default::default();
-        let (is_paused, refused) = (false, None);
-        let mut owner =
-            Owner { model, config, engine, active, begun, unbegun, pausing, is_paused, observer, refused, end };
+        let (version, is_paused, refused) = (0, false, None);
+        let mut owner = Owner {
+            model,
+            config,
+            engine,
+            version,
+            active,
+            begun,
+            unbegun,
+            pausing,
+            is_paused,
+            observer,
+            refused,
+            end,
+        };
         let thread = std::thread::Builder::new().name("gavel-device".into());
         let work = move || {
             use_here(owner.model.device());
@@ -204,6 +225,8 @@ struct Owner {
     model: Model,
     config: EngineConfig,
     engine: Engine,
+    /// The version of the weights, also for an engine that replaces one that failed.
+    version: u64,
     active: HashMap<u64, Active>,
     /// The responses that got a token in the last step.
     begun: Vec<u64>,
@@ -254,16 +277,18 @@ impl Owner {
 
     fn take(&mut self, order: Order) -> Result<(), PolicyError> {
         match order {
-            Order::Generate { queued, accepted } => {
-                let submitted = self.submit(queued);
+            Order::Generate { queued, turn, accepted } => {
+                let submitted = self.submit(queued, turn);
                 // A caller that does not wait for the answer has dropped the responses too.
                 let _ = accepted.send(submitted);
             }
-            Order::SetVersion(version) => self.engine.set_version(version),
+            Order::SetVersion(version) => self.set_version(version),
             Order::Forget(conversation) => self.engine.forget(conversation),
             Order::Pause { under_way, paused } => {
                 match under_way {
                     UnderWay::Finished => {
+                        // What waits in another pause goes on to its end.
+                        self.is_paused = false;
                         self.pausing.push(paused);
                         return Ok(());
                     }
@@ -290,19 +315,28 @@ impl Owner {
                 match after {
                     Weights::Unchanged => {}
                     Weights::Changed => self.engine.weights_changed(),
-                    Weights::OfVersion(version) => self.engine.set_version(version),
+                    Weights::OfVersion(version) => self.set_version(version),
                 }
             }
         }
         Ok(())
     }
 
+    fn set_version(&mut self, version: u64) {
+        self.version = version;
+        self.engine.set_version(version);
+    }
+
     /// Submits all of them, or none.
-    fn submit(&mut self, queued: Vec<Queued>) -> Result<(), PolicyError> {
+    fn submit(&mut self, queued: Vec<Queued>, turn: QueueTurn) -> Result<(), PolicyError> {
         let mut submitted = Vec::new();
         for Queued { request, reader, reply } in queued {
             let (id, prompt) = (request.id, request.prompt.len());
-            if let Err(error) = self.engine.submit(request) {
+            let accepted = match turn {
+                QueueTurn::Last => self.engine.submit(request),
+                QueueTurn::First => self.engine.submit_first(request),
+            };
+            if let Err(error) = accepted {
                 for id in submitted {
                     self.active.remove(&id);
                     self.engine.cancel(id)?;
@@ -343,10 +377,10 @@ impl Owner {
 
     /// Draws one token of every response, and sends those that end with theirs.
     fn step(&mut self) -> Result<(), PolicyError> {
+        self.drop_abandoned()?;
         if self.is_paused {
             return Ok(());
         }
-        self.drop_abandoned()?;
         let EngineStep { drawn, mut finished } = self.engine.step(&self.model)?;
         self.observer.stepped(drawn.len(), self.engine.preemptions());
         self.begun.extend(drawn.iter().map(|drawn| drawn.id));
@@ -463,6 +497,7 @@ impl Owner {
         match Engine::new(&self.model, self.config.clone()) {
             Ok(engine) => {
                 self.engine = engine;
+                self.engine.set_version(self.version);
                 true
             }
             Err(error) => {
@@ -511,19 +546,24 @@ mod tests {
             replies.push(response);
         }
         let (accepted, _) = oneshot::channel();
-        thread.send(Order::Generate { queued, accepted }).unwrap();
+        thread.send(Order::Generate { queued, turn: QueueTurn::Last, accepted }).unwrap();
         replies.into_iter().map(|reply| runtime.block_on(reply).unwrap()).collect()
     }
 
     #[test]
     fn a_device_that_works_after_an_error_continues() {
         let (runtime, thread) = (Runtime::new().unwrap(), start(device::probe));
+        thread.send(Order::SetVersion(7)).unwrap();
         set_norm(&thread, 15);
         for failed in draw(&runtime, &thread) {
             assert!(matches!(failed, Err(RolloutError::Step(_))), "{failed:?}");
         }
         set_norm(&thread, 16);
-        assert!(thread.is_alive() && draw(&runtime, &thread).iter().all(Result::is_ok));
+        assert!(thread.is_alive());
+        for drawn in draw(&runtime, &thread) {
+            // The weights have the version that they had.
+            assert_eq!(drawn.unwrap().versions, [7; 4]);
+        }
     }
 
     fn pause(runtime: &Runtime, thread: &DeviceThread, under_way: UnderWay) {
@@ -537,7 +577,7 @@ mod tests {
         let ((reply, response), (accepted, waits)) = (oneshot::channel(), oneshot::channel());
         let request = Request::new(tokens as u64, vec![1, 2, 3], Sampling::new(tokens, Vec::new()), 5);
         let queued = vec![Queued { request, reader: None, reply: Reply::Whole(reply) }];
-        thread.send(Order::Generate { queued, accepted }).unwrap();
+        thread.send(Order::Generate { queued, turn: QueueTurn::Last, accepted }).unwrap();
         runtime.block_on(waits).unwrap().unwrap();
         response
     }
@@ -568,6 +608,28 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_that_is_ended_before_it_begins_is_none() {
+        let (runtime, thread) = (Runtime::new().unwrap(), start(device::probe));
+        pause(&runtime, &thread, UnderWay::Kept);
+        let response = submit(&runtime, &thread, 4);
+        // One thread gives both orders before the other has drawn: the device waits for `held`.
+        let (held, hold) = std::sync::mpsc::channel::<()>();
+        let work = move |_: Result<&Model, RolloutError>| {
+            // It ends when the test goes on.
+            let _ = hold.recv();
+        };
+        thread.send(Order::Run { cache: CacheDuring::Kept, after: Weights::Unchanged, work: Box::new(work) }).unwrap();
+        let (paused, waits) = oneshot::channel();
+        thread.send(Order::Pause { under_way: UnderWay::Finished, paused }).unwrap();
+        thread.send(Order::Resume).unwrap();
+        drop(held);
+        assert!(runtime.block_on(waits).is_err());
+        assert_eq!(runtime.block_on(response).unwrap().unwrap().response.len(), 4);
+        // Nor is it paused later.
+        assert!(draw(&runtime, &thread).iter().all(Result::is_ok));
+    }
+
+    #[test]
     fn responses_under_way_end_before_a_pause_or_with_it() {
         let (runtime, thread) = (Runtime::new().unwrap(), start(device::probe));
         let response = submit(&runtime, &thread, 6);
@@ -576,6 +638,10 @@ mod tests {
         assert_eq!(runtime.block_on(response).unwrap().unwrap().versions, [0; 6]);
         thread.send(Order::Resume).unwrap();
         // It has no token yet.
+        pause(&runtime, &thread, UnderWay::Kept);
+        let response = submit(&runtime, &thread, 5);
+        pause(&runtime, &thread, UnderWay::Finished);
+        assert_eq!(runtime.block_on(response).unwrap().unwrap().response.len(), 5);
         pause(&runtime, &thread, UnderWay::Kept);
         let response = submit(&runtime, &thread, 4);
         pause(&runtime, &thread, UnderWay::Ended);

@@ -25,6 +25,9 @@ pub enum RolloutError {
     /// The device's thread has ended.
     #[error("the model was stopped")]
     Stopped,
+    /// A pause was ended before it began.
+    #[error("the pause was ended before the responses under way were whole")]
+    Resumed,
     /// The servers that draw do not.
     #[error(transparent)]
     Served(#[from] ServedError),

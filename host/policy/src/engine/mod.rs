@@ -112,6 +112,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Queues a request before those that wait.
+    pub fn submit_first(&mut self, request: Request) -> Result<()> {
+        self.submit(request)?;
+        self.scheduler.waiting.rotate_right(1);
+        Ok(())
+    }
+
     /// Removes a request, waiting or under way. Returns whether it existed.
     pub fn cancel(&mut self, id: u64) -> Result<bool> {
         Ok(self.scheduler.remove(id)?.is_some())

@@ -410,6 +410,20 @@ fn many_rows_of_different_lengths_attend_in_shares() {
 }
 
 #[test]
+fn a_request_may_go_before_those_that_wait() {
+    let model = model(config());
+    let requests = requests();
+    let mut engine = Engine::new(&model, EngineConfig { max_batch: 1, ..EngineConfig::default() }).unwrap();
+    (0..3).for_each(|number| engine.submit(requests[number].clone()).unwrap());
+    let mut finished = engine.step(&model).unwrap().finished;
+    engine.submit_first(requests[3].clone()).unwrap();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    assert_eq!(finished.iter().map(|response| response.id).collect::<Vec<_>>(), [0, 3, 1, 2]);
+}
+
+#[test]
 fn a_request_can_be_taken_back() {
     let model = model(config());
     let requests = requests();

@@ -30,6 +30,10 @@ impl ApiError {
         Self { param: Some(param), ..Self::invalid(message) }
     }
 
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::FORBIDDEN, ..Self::invalid(message) }
+    }
+
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, ..Self::invalid(message) }
     }
@@ -98,6 +102,7 @@ impl From<RolloutError> for ApiError {
                 let what = step.to_string();
                 Self::invalid(what.split_once(": ").map_or(what.as_str(), |(_, what)| what))
             }
+            RolloutError::Resumed => Self { status: StatusCode::CONFLICT, ..Self::invalid(error.to_string()) },
             RolloutError::Text(TextError::TooManyBytes { .. }) => Self::invalid(error.to_string()),
             RolloutError::Stopped | RolloutError::Device(_) => Self::unavailable(error.to_string()),
             _ => Self::internal(error.to_string()),

@@ -26,11 +26,11 @@ pub(super) struct Asked {
     stream: Option<bool>,
     /// Gavel's own: the conversation of the turn, whose keys and values are kept for the next turn, where there is room.
     conversation: Option<u64>,
-    /// No keys and values are shared between clients, and requests have their turns in the order in which they came.
+    /// Requests of an equal prompt may share its keys and values, whoever sent them; no response is another one for it.
     #[serde(rename = "cache_salt")]
     _cache_salt: Option<String>,
-    #[serde(rename = "priority")]
-    _priority: Option<i64>,
+    /// Below 0: before the requests that wait.
+    priority: Option<i64>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -114,11 +114,16 @@ pub(super) async fn answer(
     let constraint = server.constraint(asked.sampling_params.settings.grammar()?).await?;
     let has_logprobs = asked.sampling_params.logprobs.is_some();
     let (number, own_id) = server.next_id("generate-tokens");
-    let id = asked.request_id.clone().unwrap_or(own_id);
+    let (id, is_first) =
+        (asked.request_id.clone().unwrap_or(own_id), asked.priority.is_some_and(|priority| priority < 0));
     let requests = asked.requests(&server, number, constraint)?;
     let sampling = requests.first().map(|request| request.sampling.clone());
     let mut choices = Vec::new();
-    for (index, response) in server.engine.generate(requests).await?.into_iter().enumerate() {
+    let responses = match is_first {
+        true => server.engine.generate_first(requests).await?,
+        false => server.engine.generate(requests).await?,
+    };
+    for (index, response) in responses.into_iter().enumerate() {
         let finished = response.await?;
         let mut choice = json!({
             "index": index,
