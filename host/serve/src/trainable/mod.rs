@@ -1,5 +1,6 @@
 //! What a trainer asks of a server whose model it trains, as vLLM answers it: a pause, the weights of a folder, the name
-//! of their version, their checksums, and the end of the pause.
+//! of their version, their checksums, and the end of the pause. A request with an `Origin` comes from a page in a browser,
+//! and is refused.
 //!
 //! | path | |
 //! |---|---|
@@ -21,7 +22,7 @@ use crate::openai::error::ApiError;
 use crate::versions::Versions;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use gate::Gate;
 use gavel_rollout::AsyncEngine;
@@ -53,6 +54,7 @@ pub fn router(served: Router, engine: AsyncEngine, versions: Arc<Versions>, fold
         .route("/weight_info", get(version::get))
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(BODY))
+        .layer(from_fn(gate::without_origin))
         .with_state(state);
     Ok(served.layer(from_fn_with_state(gate, gate::pass)).merge(routes))
 }

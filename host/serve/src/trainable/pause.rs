@@ -23,8 +23,9 @@ fn under_way(query: &str) -> Result<UnderWay, ApiError> {
 
 pub(super) async fn pause(State(server): State<Trainable>, RawQuery(query): RawQuery) -> Result<Json<Value>, ApiError> {
     let under_way = under_way(&query.unwrap_or_default())?;
-    server.gate.set(if under_way == UnderWay::Kept { Pause::Waiting } else { Pause::Refusing });
-    server.engine.pause(under_way).await?;
+    let pause = if under_way == UnderWay::Kept { Pause::Waiting } else { Pause::Refusing };
+    // The engine has the order before anybody reads that there is a pause.
+    server.gate.order(pause, || server.engine.pause(under_way)).await?;
     if under_way != UnderWay::Kept {
         server.engine.change(CacheDuring::Kept, Weights::Changed, |_| ()).await?;
     }
@@ -32,8 +33,7 @@ pub(super) async fn pause(State(server): State<Trainable>, RawQuery(query): RawQ
 }
 
 pub(super) async fn resume(State(server): State<Trainable>) -> Result<Json<Value>, ApiError> {
-    server.engine.resume()?;
-    server.gate.set(Pause::None);
+    server.gate.order(Pause::None, || server.engine.resume())?;
     Ok(Json(json!({"status": "resumed"})))
 }
 

@@ -46,11 +46,17 @@ pub(super) async fn call(
         return Err(ApiError::field("kwargs", "`kwargs` needs `weights_path`, the folder of a checkpoint"));
     };
     let folder = allowed(&server.folder, &path)?;
-    let _one_at_a_time = server.loading.lock().await;
+    let one_at_a_time = server.loading.clone().lock_owned().await;
     let kind = server.engine.run(Model::kind).await?;
-    let load = move || threads::apart(|| Model::load(&folder, kind, Device::Cpu));
-    let loaded = spawn_blocking(load).await.map_err(Lost::from)?.map_err(|error| refused(&path, &error))?;
-    let copy = move |model: &Model| model.set_parameters(&loaded.parameters());
+    // The lock is held as long as the weights are in memory, also if the client is gone before.
+    let load = move || (threads::apart(|| Model::load(&folder, kind, Device::Cpu)), one_at_a_time);
+    let (loaded, one_at_a_time) = spawn_blocking(load).await.map_err(Lost::from)?;
+    let loaded = loaded.map_err(|error| refused(&path, &error))?;
+    let copy = move |model: &Model| {
+        let copied = model.set_parameters(&loaded.parameters());
+        drop((loaded, one_at_a_time));
+        copied
+    };
     let copied = server.engine.change(CacheDuring::Kept, Weights::Changed, copy).await?;
     copied.map_err(|error| refused(&path, &error))?;
     Ok(Json(json!({"results": [Value::Null]})))
@@ -87,24 +93,16 @@ pub(super) async fn check(
     Ok(Json(json!({"match": mismatches.is_empty(), "mismatches": mismatches})))
 }
 
-/// The folder at `path`, if it is in `all`.
+/// The folder at `path`, if it is in `all`. The message does not say whether there is something elsewhere.
 fn allowed(all: &Path, path: &Path) -> Result<PathBuf, ApiError> {
-    let found = path.canonicalize();
-    let found = found.map_err(|error| {
-        let what = format!("cannot find {}: {error}\nhint: name a folder that this machine sees", path.display());
+    path.canonicalize().ok().filter(|found| found.starts_with(all)).ok_or_else(|| {
+        let what = format!(
+            "there is no {} in {}, from which this server loads weights\nhint: write them to a folder there, which this machine sees at that path, or start the server with another --trainable",
+            path.display(),
+            all.display()
+        );
         ApiError::field("weights_path", what)
-    })?;
-    match found.starts_with(all) {
-        true => Ok(found),
-        false => Err(ApiError::field(
-            "weights_path",
-            format!(
-                "{} is not in {}, from which this server loads weights\nhint: start it with another --trainable",
-                path.display(),
-                all.display()
-            ),
-        )),
-    }
+    })
 }
 
 fn refused(path: &Path, error: &PolicyError) -> ApiError {

@@ -71,7 +71,16 @@ pub async fn drawn(engine: &AsyncEngine, prompt: &[u32], sampling: Sampling, see
 }
 
 async fn ask(router: &Router, method: Method, path: &str, body: String) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
+    send(router, Request::builder().method(method).uri(path).body(Body::from(body)).unwrap()).await
+}
+
+/// Posts as a page from `origin` does in a browser.
+pub async fn ask_from(router: &Router, origin: &str, path: &str, body: String) -> (u16, Value) {
+    let request = Request::builder().method(Method::POST).uri(path).header("origin", origin);
+    send(router, request.body(Body::from(body)).unwrap()).await
+}
+
+async fn send(router: &Router, request: Request<Body>) -> (u16, Value) {
     let answer = TowerToHyperService::new(router.clone()).call(request).await.unwrap();
     let status = answer.status().as_u16();
     let bytes = to_bytes(answer.into_body(), 1 << 20).await.unwrap();

@@ -1,6 +1,8 @@
 //! A server whose model a trainer trains.
 
-use crate::asked::{Requests, drawn, engine, engine_with, get, logprobs, model, post, refused, sizes, succeed, tokens};
+use crate::asked::{
+    Requests, ask_from, drawn, engine, engine_with, get, logprobs, model, post, refused, sizes, succeed, tokens,
+};
 use axum::Router;
 use gavel_policy::{Device, Model, ModelConfig, Sampling};
 use gavel_serve::{Metrics, Versions, openai, trainable};
@@ -111,10 +113,10 @@ async fn only_weights_of_the_same_model_in_the_folder_are_loaded() {
     std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("link")).unwrap();
     let outside = folder.path().join("wider/../..").join(elsewhere.path().file_name().unwrap());
     for (path, says) in [
-        (elsewhere.path().to_owned(), "from which this server loads weights\nhint: start it with another --trainable"),
+        (elsewhere.path().to_owned(), "from which this server loads weights\nhint: write them to a folder there"),
         (folder.path().join("link"), "from which this server loads weights"),
         (outside, "from which this server loads weights"),
-        (folder.path().join("none"), "cannot find"),
+        (folder.path().join("none"), "from which this server loads weights"),
         (folder.path().join("empty"), "cannot load the weights in"),
         (folder.path().join("wider"), "cannot load the weights in"),
     ] {
@@ -139,4 +141,28 @@ async fn only_weights_of_the_same_model_in_the_folder_are_loaded() {
         let message = refused(&router, path, body).await;
         assert!(message.contains(says), "{path}: no {says:?} in {message}");
     }
+}
+
+#[tokio::test]
+async fn a_page_in_a_browser_cannot_change_the_server() {
+    let (router, _, folder) = server(3);
+    model(4).save(&folder.path().join("step-1")).unwrap();
+    let reload = reload(&folder.path().join("step-1")).to_string();
+    for (path, body) in [
+        ("/pause?mode=keep", ""),
+        ("/resume", ""),
+        ("/collective_rpc", reload.as_str()),
+        ("/reset_prefix_cache", ""),
+        ("/update_weight_version", r#"{"new_version": "x"}"#),
+        ("/weight_checker", r#"{"action": "checksum"}"#),
+    ] {
+        let (status, answer) = ask_from(&router, "http://example.org", path, body.to_owned()).await;
+        assert_eq!(status, 403, "{path}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("a page in a browser"), "{path}: {answer}");
+    }
+    assert_eq!(get(&router, "/is_paused").await.1, json!({"is_paused": false}));
+    assert_eq!(get(&router, "/weight_info").await.1, json!({"weight_version": "default"}));
+    let baseline = model(3).checksums().unwrap();
+    let compared = succeed(&router, "/weight_checker", json!({"action": "compare", "baseline": baseline})).await;
+    assert_eq!(compared["match"], json!(true));
 }
