@@ -27,4 +27,4 @@ pub use reported::{Reported, retry_after};
 pub use retry::may_help;
 pub use secret::{names_a_key, without_cut_secret, without_secret};
 pub use servers::{ChosenServer, Down, Servers};
-pub use tls::{NoRootCertificates, tls_client_config, trusting};
+pub use tls::{NoRootCertificates, TlsClientConfig, tls_client_config, trusting};

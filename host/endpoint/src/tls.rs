@@ -4,6 +4,9 @@ use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore};
 
+/// How this process trusts servers.
+pub type TlsClientConfig = ClientConfig;
+
 /// There are no certificates to check a server's certificate with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -18,6 +18,9 @@ pub enum ServedError {
     /// A server refuses a request, or fails at it each time.
     #[error("rollout.engine: {url}: {what}")]
     Refused { url: String, what: String },
+    /// A request asks for what servers do not answer.
+    #[error("rollout.engine: servers do not report which tokens could be drawn, and are bound to no grammar")]
+    Unsupported,
     /// A server does not draw from the policy's distribution.
     #[error("rollout.engine: {url} after the weights of version {version}: {what}")]
     Weights { url: String, version: u64, what: String },

@@ -2,10 +2,11 @@
 
 use super::config::ServedConfig;
 use super::error::ServedError;
+use super::failure::Failure;
 use super::messages::{body, response};
-use super::pool::{Place, Pool};
+use super::pool::{Place, Placing, Pool};
 use super::probe::Probe;
-use super::server::{Failure, Server};
+use super::server::Server;
 use super::weights::PublishedWeights;
 use crate::error::RolloutError;
 use crate::request::{GenerateRequest, Response};
@@ -23,12 +24,13 @@ use tokio::time::{sleep, timeout};
 
 /// The pause before a server that is lost is tried again, and between looks at servers that are up.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause before a server that refuses the weights is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A server that has failed so many looks in a row is lost.
 const LOOKS: u32 = 3;
-/// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long a connection is kept for the next request: servers close theirs after five seconds or more.
-const IDLE: Duration = Duration::from_secs(4);
+/// The most requests that a server has at once. `gavel serve` takes 4096 connections of a client, and its engine draws
+/// fewer responses together than these.
+const MOST_UNDER_WAY: usize = 1024;
 /// How often a server that works may fail at a request.
 const ATTEMPTS: u32 = 8;
 /// The first pause after such a failure, and the longest.
@@ -75,17 +77,14 @@ impl ServedEngine {
     /// # Errors
     /// There can be no HTTP client.
     pub fn new(config: ServedConfig, text: Arc<TextModel>) -> Result<Self, ServedError> {
-        let failed = |error: &dyn ToString| ServedError::Client(error.to_string());
-        let tls = tls_client_config().map_err(|error| failed(&error))?;
-        let http = reqwest::Client::builder().connect_timeout(CONNECT).pool_idle_timeout(IDLE);
-        let http = http.tls_backend_preconfigured(tls).build().map_err(|error| failed(&error))?;
-        let server = |url: &String| Server::new(url, config.kind, http.clone());
-        let servers: Vec<Server> = config.url.all().iter().map(server).collect();
+        let tls = tls_client_config().map_err(|error| ServedError::Client(error.to_string()))?;
+        let server = |url: &String| Server::new(url, config.kind, &tls).map_err(ServedError::Client);
+        let servers: Vec<Server> = config.url.all().iter().map(server).collect::<Result<_, _>>()?;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let salt = since_1970.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(40);
         Ok(Self(Arc::new(Fleet {
             text,
-            pool: Pool::new(servers.len()),
+            pool: Pool::new(servers.len(), MOST_UNDER_WAY),
             config,
             servers,
             prefix: format!("gavel-{salt:016x}-"),
@@ -146,11 +145,12 @@ impl ServedEngine {
     }
 
     /// Gives all servers these weights. A server that is lost gets them when it comes back. Returns the mean difference
-    /// of log-probabilities that servers report from the policy's own, of the server where it is largest.
+    /// of log-probabilities that servers report from the policy's own, of the server where it is largest; `None` if no
+    /// server has taken them yet.
     ///
     /// # Errors
     /// A server does not draw from the policy's distribution with them, or none of them takes the first weights.
-    pub async fn publish(&self, weights: PublishedWeights) -> Result<f64, ServedError> {
+    pub async fn publish(&self, weights: PublishedWeights) -> Result<Option<f64>, ServedError> {
         let fleet = &self.0;
         let mut current = fleet.current.lock().await;
         let before = current.as_ref().map(|current| current.weights.probe.clone());
@@ -158,14 +158,17 @@ impl ServedEngine {
         let is_first = current.replace(now.clone()).is_none();
         let numbers = if is_first { (0..fleet.servers.len()).collect() } else { fleet.pool.servers_up() };
         let taken = join_all(numbers.iter().map(|number| fleet.give(*number, &now))).await;
-        let (mut lost, mut mismatch) = (Vec::new(), 0.0_f64);
+        let (mut lost, mut mismatch) = (Vec::new(), None);
         for (number, taken) in numbers.into_iter().zip(taken) {
             match taken {
                 Ok(found) => {
-                    mismatch = mismatch.max(found);
-                    fleet.pool.raise(number);
+                    mismatch = Some(mismatch.map_or(found, |most: f64| most.max(found)));
+                    // Later, one that was lost meanwhile is raised by the task that waits for it.
+                    if is_first {
+                        fleet.pool.raise(number);
+                    }
                 }
-                Err(Failure::Lost(what)) => lost.push((number, what)),
+                Err(Failure::Lost(what) | Failure::Foreign(what)) => lost.push((number, what)),
                 Err(Failure::Refused(what)) => {
                     let (url, version) = (fleet.servers[number].url.clone(), now.weights.version);
                     return Err(ServedError::Weights { url, version, what });
@@ -197,9 +200,11 @@ impl Fleet {
         name.strip_prefix(&self.prefix)?.parse().ok()
     }
 
-    async fn give(&self, number: usize, current: &Current) -> Result<f64, Failure> {
+    async fn give(self: &Arc<Self>, number: usize, current: &Current) -> Result<f64, Failure> {
         let Current { weights, before } = current;
-        self.servers[number].take(weights, &self.name(weights.version), before.as_ref(), &self.config).await
+        let (server, name) = (&self.servers[number], self.name(weights.version));
+        let leave_out = |why: &str| self.leave_out(number, why, false);
+        server.take(weights, &name, before.as_ref(), &self.config, leave_out).await
     }
 
     /// Leaves a server out until it takes the current weights, unless it is left out already.
@@ -212,25 +217,37 @@ impl Fleet {
 
     /// Draws a response, at another server if the first one is lost.
     async fn draw(self: &Arc<Self>, request: &GenerateRequest) -> Result<Finished, ServedError> {
+        if request.sampling.constraint.is_some() || request.sampling.masked {
+            return Err(ServedError::Unsupported);
+        }
         let (mut failures, mut pause) = (0, PAUSES.0);
         loop {
             let mut place = self.place(request.conversation).await?;
             let server = &self.servers[place.server];
             let answer = tokio::select! {
-                answer = server.generate(body(request, server.kind)) => answer,
+                biased;
+                // First: the answer may have been drawn after the server was lost, with weights under another name.
                 () = place.lost() => Err(Failure::Lost("it was lost".into())),
+                answer = server.generate(body(request, server.kind)) => answer,
             };
             let number = place.server;
             drop(place);
             let refused = |what| ServedError::Refused { url: server.url.clone(), what };
-            let why = match answer.and_then(|answer| response(&answer, |name| self.number(name))) {
+            let (why, counts) = match answer.and_then(|answer| response(&answer, |name| self.number(name))) {
                 Ok(finished) => return self.cut(request, finished).map_err(|error| refused(error.to_string())),
                 Err(Failure::Refused(what)) => return Err(refused(what)),
-                Err(Failure::Lost(why)) => why,
+                Err(Failure::Lost(why)) => {
+                    self.look(number, &why).await;
+                    (why, self.pool.is_up(number))
+                }
+                Err(Failure::Foreign(why)) => {
+                    // What it says of its version is not what it draws with.
+                    self.leave_out(number, &why, false);
+                    (why, true)
+                }
             };
             self.redrawn.fetch_add(1, Ordering::Relaxed);
-            self.look(number, &why).await;
-            if !self.pool.is_up(number) {
+            if !counts {
                 continue;
             }
             failures += 1;
@@ -244,18 +261,38 @@ impl Fleet {
 
     /// Waits for a place at a server.
     async fn place(&self, conversation: Option<u64>) -> Result<Place<'_>, ServedError> {
-        let start = Instant::now();
+        let mut down = None;
         loop {
-            let found = self.pool.until_up(|| self.pool.place(conversation));
-            let found = match self.config.max_pause {
-                None => found.await,
-                Some(most) => timeout(most.saturating_sub(start.elapsed()), found).await.map_err(|_| {
+            let mut changed = std::pin::pin!(self.pool.changed());
+            changed.as_mut().enable();
+            let start = match self.pool.place(conversation) {
+                Placing::Found(place) => return Ok(place),
+                Placing::Full => {
+                    down = None;
+                    changed.await;
+                    continue;
+                }
+                Placing::Down => *down.get_or_insert_with(Instant::now),
+            };
+            match self.config.max_pause {
+                None => changed.await,
+                Some(most) => timeout(most.saturating_sub(start.elapsed()), changed).await.map_err(|_| {
                     ServedError::Down { seconds: start.elapsed().as_secs_f64(), last: self.pool.last_failure() }
                 })?,
-            };
-            if let Some(place) = found {
-                return Ok(place);
             }
+        }
+    }
+
+    /// Whether a server that is up works and draws. Only a run pauses it, and none but this one while it has the weights of
+    /// this run: one that somebody else has paused gets them again.
+    async fn look_at(&self, number: usize) -> Result<(), Failure> {
+        let server = &self.servers[number];
+        server.is_healthy().await?;
+        // Held, so that this run does not pause it meanwhile.
+        let Ok(_not_by_us) = server.getting_weights.try_lock() else { return Ok(()) };
+        match server.is_paused().await? {
+            true => Err(Failure::Lost("somebody else has paused it".into())),
+            false => Ok(()),
         }
     }
 
@@ -305,15 +342,15 @@ async fn watch(fleet: Weak<Fleet>) {
         let Some(fleet) = fleet.upgrade() else { return };
         failed.resize(fleet.servers.len(), 0);
         let up = fleet.pool.servers_up();
-        let looks = join_all(up.iter().map(|number| fleet.servers[*number].is_healthy())).await;
+        let looks = join_all(up.iter().map(|number| fleet.look_at(*number))).await;
         for (number, look) in up.into_iter().zip(looks) {
             match look {
                 Ok(()) => failed[number] = 0,
-                Err(Failure::Lost(why) | Failure::Refused(why)) => {
+                Err(failure) => {
                     failed[number] += 1;
                     if failed[number] == LOOKS {
                         failed[number] = 0;
-                        fleet.leave_out(number, &why, false);
+                        fleet.leave_out(number, failure.why(), false);
                     }
                 }
             }
@@ -323,9 +360,9 @@ async fn watch(fleet: Weak<Fleet>) {
 
 /// Waits until a server that was lost takes the current weights.
 async fn come_back(fleet: Weak<Fleet>, number: usize) {
-    let mut reported = String::new();
+    let (mut reported, mut pause) = (String::new(), PAUSE);
     loop {
-        sleep(PAUSE).await;
+        sleep(pause).await;
         let Some(fleet) = fleet.upgrade() else { return };
         let Some(now) = fleet.current.lock().await.clone() else { continue };
         match fleet.give(number, &now).await {
@@ -338,8 +375,9 @@ async fn come_back(fleet: Weak<Fleet>, number: usize) {
                     return;
                 }
             }
-            Err(Failure::Lost(_)) => {}
+            Err(Failure::Lost(_) | Failure::Foreign(_)) => pause = PAUSE,
             Err(Failure::Refused(what)) => {
+                pause = (2 * pause).min(LONGEST_PAUSE);
                 if reported != what {
                     tracing::warn!("{} stays left out: {what}", fleet.servers[number].url);
                 }

@@ -1,8 +1,8 @@
 //! Requests for responses, and the answers, in vLLM's form of tokens in and tokens out.
 
 use super::config::ServerKind;
+use super::failure::Failure;
 use super::probe::{DRAWS, Probe, TEMPERATURE};
-use super::server::Failure;
 use crate::request::GenerateRequest;
 use gavel_data::FinishReason;
 use gavel_endpoint::excerpt;
@@ -60,13 +60,18 @@ pub(super) fn body(request: &GenerateRequest, kind: ServerKind) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// The body of the request that a probe is.
-pub(super) fn probe_body(probe: &Probe) -> Vec<u8> {
+/// The body of the request that a probe is. It does not wait for the requests that wait, where a server has such turns.
+pub(super) fn probe_body(probe: &Probe, kind: ServerKind) -> Vec<u8> {
     let sampling = Sampling { temperature: TEMPERATURE as f32, ..Sampling::new(1, Vec::new()) };
     let mut params = params(&sampling);
     (params["seed"], params["n"]) = (1.into(), DRAWS.into());
     let prompt: &[u32] = &probe.prompt;
-    json!({"token_ids": prompt, "sampling_params": params}).to_string().into_bytes()
+    let mut body = json!({"token_ids": prompt, "sampling_params": params});
+    // vLLM refuses it unless it was started with turns by priority.
+    if kind == ServerKind::Gavel {
+        body["priority"] = (-1).into();
+    }
+    body.to_string().into_bytes()
 }
 
 /// How to draw. Each setting is set: the defaults of a server are those of its model.
@@ -104,7 +109,7 @@ pub(super) fn response(bytes: &[u8], version: impl Fn(&str) -> Option<u64>) -> R
     let mut versions = Vec::with_capacity(choice.token_ids.len());
     for Span { version: name, start, end } in &choice.weight_versions {
         let number = version(name).ok_or_else(|| {
-            Failure::Lost(format!("it drew with weights of the version {name:?}, which this run did not give it"))
+            Failure::Foreign(format!("it drew with weights of the version {name:?}, which this run did not give it"))
         })?;
         if *start != versions.len() || *end < *start || *end > choice.token_ids.len() {
             return Err(Failure::Refused("the spans in its `weight_versions` do not follow each other".into()));
@@ -184,13 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_of_this_run_is_lost_and_a_wrong_one_is_refused() {
+    fn an_answer_that_is_not_of_this_run_is_foreign_and_a_wrong_one_is_refused() {
         let whole = |name: &str| json!([{"version": name, "start": 0, "end": 3}]);
         let lost = |bytes: Vec<u8>, says: &str| match response(&bytes, of_run) {
             Err(Failure::Lost(what)) if what.contains(says) => {}
             other => panic!("{says}: {other:?}"),
         };
-        lost(answer(3, "stop", whole("default")), "the version \"default\", which this run did not give it");
+        match response(&answer(3, "stop", whole("default")), of_run) {
+            Err(Failure::Foreign(what)) if what.contains("the version \"default\", which this run did not give it") => {
+            }
+            other => panic!("{other:?}"),
+        }
         lost(answer(3, "abort", whole("run-1")), "ended with the reason \"abort\"");
         let refused = |bytes: Vec<u8>, says: &str| match response(&bytes, of_run) {
             Err(Failure::Refused(what)) if what.contains(says) => {}

@@ -6,8 +6,10 @@
 
 mod config;
 pub(crate) mod error;
+mod failure;
 mod fleet;
 mod messages;
+mod paused;
 mod pool;
 mod probe;
 mod server;

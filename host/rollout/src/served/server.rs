@@ -1,12 +1,23 @@
 //! One server, and the requests that it is asked.
 
 use super::config::ServerKind;
-use gavel_endpoint::{excerpt, may_help, reason};
-use reqwest::{RequestBuilder, StatusCode};
+use super::failure::Failure;
+use gavel_endpoint::{TlsClientConfig, excerpt, may_help, reason};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection is kept for the next request: servers close theirs after five seconds or more.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// Where responses are drawn.
+const GENERATE: &str = "inference/v1/generate";
 /// The most bytes of an answer.
 const BODY_BYTES: usize = 64 << 20;
 /// How long a server may take to answer what it need not compute.
@@ -14,36 +25,48 @@ const QUICK: Duration = Duration::from_secs(10);
 /// The same of what waits for a step of decoding, or reads all weights.
 const SLOW: Duration = Duration::from_secs(120);
 
-/// Why a server did not answer a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// It is gone, or busy: another server, or another attempt, may answer.
-    Lost(String),
-    /// It does not take the request as it is, or answered it wrongly.
-    Refused(String),
-}
-
 /// A server.
 pub(super) struct Server {
     /// Its address, without a slash at its end.
     pub(super) url: String,
     pub(super) kind: ServerKind,
-    http: reqwest::Client,
+    /// Held while it gets weights, and is paused for it.
+    pub(super) getting_weights: Mutex<()>,
+    tls: TlsClientConfig,
+    /// For responses.
+    drawing: Client,
+    /// For all else, so that nothing of it waits for a connection with a response.
+    control: Client,
 }
 
 impl Server {
-    pub(super) fn new(url: &str, kind: ServerKind, http: reqwest::Client) -> Self {
-        Self { url: url.trim_end_matches('/').to_owned(), kind, http }
+    /// # Errors
+    /// There can be no client.
+    pub(super) fn new(url: &str, kind: ServerKind, tls: &TlsClientConfig) -> Result<Self, String> {
+        let url = url.trim_end_matches('/').to_owned();
+        let (drawing, control) = (client(&url, tls)?, client(&url, tls)?);
+        Ok(Self { url, kind, getting_weights: Mutex::default(), tls: tls.clone(), drawing, control })
     }
 
     /// Asks for a response, for as long as it takes.
     pub(super) async fn generate(&self, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        read(self.request("inference/v1/generate", body)).await
+        read(self.request(&self.drawing, GENERATE, body)).await
+    }
+
+    /// Asks for the responses of a probe.
+    pub(super) async fn answer_probe(&self, body: Vec<u8>, timeout: Duration) -> Result<Vec<u8>, Failure> {
+        let asked = read(self.request(&self.control, GENERATE, body).timeout(timeout)).await;
+        asked.map_err(|failure| failure.map(|what| format!("the probe: {what}")))
     }
 
     /// Whether it works.
     pub(super) async fn is_healthy(&self) -> Result<(), Failure> {
-        read(self.http.get(format!("{}/health", self.url)).timeout(QUICK)).await.map(drop)
+        read(self.control.get(format!("{}/health", self.url)).timeout(QUICK)).await.map(drop)
+    }
+
+    /// Whether it is paused; `false` if it cannot tell.
+    pub(super) async fn is_paused(&self) -> Result<bool, Failure> {
+        Ok(self.get("is_paused").await?.is_some_and(|answer| answer["is_paused"] == true))
     }
 
     /// Draws nothing from now on; requests wait.
@@ -55,13 +78,19 @@ impl Server {
         // The first request that a server for other purposes refuses.
         self.post("pause?mode=keep", &json!({}), SLOW).await.map(drop).map_err(|failure| match failure {
             Failure::Refused(what) => Failure::Refused(format!("{what}\nhint: start it as {start}")),
-            lost => lost,
+            other => other,
         })
     }
 
     /// Draws again.
     pub(super) async fn resume(&self) -> Result<(), Failure> {
         self.post("resume", &json!({}), SLOW).await.map(drop)
+    }
+
+    /// The same with a client of its own, for a runtime of its own.
+    pub(super) async fn resume_apart(&self) -> Result<(), Failure> {
+        let client = client(&self.url, &self.tls).map_err(Failure::Lost)?;
+        read(self.request(&client, "resume", b"{}".to_vec()).timeout(QUICK)).await.map(drop)
     }
 
     /// Loads the weights in a folder.
@@ -89,13 +118,8 @@ impl Server {
 
     /// The name of the version of its weights; `None` if it cannot tell.
     pub(super) async fn version(&self) -> Result<Option<String>, Failure> {
-        let response = self.http.get(format!("{}/weight_info", self.url)).timeout(QUICK).send().await;
-        let response = response.map_err(|error| Failure::Lost(reason(&error)))?;
-        if response.status() == StatusCode::NOT_FOUND {
-            return Ok(None);
-        }
-        let answer = json_of(&whole(response).await?)?;
-        Ok(answer["weight_version"].as_str().map(str::to_owned))
+        let answer = self.get("weight_info").await?;
+        Ok(answer.and_then(|answer| answer["weight_version"].as_str().map(str::to_owned)))
     }
 
     /// The checksum of each weight, and the dtype of the weights, as `gavel serve` answers.
@@ -103,18 +127,40 @@ impl Server {
         json_of(&self.post("weight_checker", &json!({"action": "checksum"}), SLOW).await?)
     }
 
-    async fn post(&self, path: &str, body: &Value, timeout: Duration) -> Result<Vec<u8>, Failure> {
-        let asked = read(self.request(path, body.to_string().into_bytes()).timeout(timeout)).await;
-        let named = |what: String| format!("{}: {what}", path.split('?').next().unwrap_or_default());
-        asked.map_err(|failure| match failure {
-            Failure::Lost(what) => Failure::Lost(named(what)),
-            Failure::Refused(what) => Failure::Refused(named(what)),
-        })
+    /// What it answers at a path; `None` if it has no such path.
+    async fn get(&self, path: &str) -> Result<Option<Value>, Failure> {
+        let response = self.control.get(format!("{}/{path}", self.url)).timeout(QUICK).send().await;
+        let response = response.map_err(|error| Failure::Lost(reason(&error)))?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        json_of(&whole(response).await?).map(Some)
     }
 
-    fn request(&self, path: &str, body: Vec<u8>) -> RequestBuilder {
-        self.http.post(format!("{}/{path}", self.url)).header("content-type", "application/json").body(body)
+    async fn post(&self, path: &str, body: &Value, timeout: Duration) -> Result<Vec<u8>, Failure> {
+        let asked = read(self.request(&self.control, path, body.to_string().into_bytes()).timeout(timeout)).await;
+        let path = path.split('?').next().unwrap_or_default();
+        asked.map_err(|failure| failure.map(|what| format!("{path}: {what}")))
     }
+
+    fn request(&self, client: &Client, path: &str, body: Vec<u8>) -> RequestBuilder {
+        client.post(format!("{}/{path}", self.url)).header("content-type", "application/json").body(body)
+    }
+}
+
+/// A client for a server. A server that redirects would get the requests of another one, and a server of this machine is
+/// not behind a proxy.
+fn client(url: &str, tls: &TlsClientConfig) -> Result<Client, String> {
+    let builder = Client::builder().connect_timeout(CONNECT).pool_idle_timeout(IDLE).redirect(Policy::none());
+    let builder = if is_of_this_machine(url) { builder.no_proxy() } else { builder };
+    builder.tls_backend_preconfigured(tls.clone()).build().map_err(|error| error.to_string())
+}
+
+fn is_of_this_machine(url: &str) -> bool {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 async fn read(request: RequestBuilder) -> Result<Vec<u8>, Failure> {
@@ -140,4 +186,19 @@ async fn whole(mut response: reqwest::Response) -> Result<Vec<u8>, Failure> {
 fn json_of(bytes: &[u8]) -> Result<Value, Failure> {
     let wrong = |error| Failure::Refused(format!("its answer is no JSON ({error}): {}", excerpt(bytes)));
     serde_json::from_slice(bytes).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_this_machine_are_known_by_their_addresses() {
+        for url in ["http://127.0.0.1:8000", "http://localhost", "https://[::1]:80/a", "http://127.9.9.9"] {
+            assert!(is_of_this_machine(url), "{url}");
+        }
+        for url in ["http://10.0.0.7:8000", "http://localhost.example.org", "http://[::2]", "http://example.org"] {
+            assert!(!is_of_this_machine(url), "{url}");
+        }
+    }
 }

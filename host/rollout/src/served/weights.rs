@@ -1,9 +1,11 @@
 //! The weights that servers draw with, and how a server gets them.
 
 use super::config::{ServedConfig, ServerKind};
+use super::failure::Failure;
 use super::messages::{probe_body, probed};
+use super::paused::Paused;
 use super::probe::Probe;
-use super::server::{Failure, Server};
+use super::server::Server;
 use gavel_policy::Dtype;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,22 +29,33 @@ impl Server {
     /// Gives it these weights, under this name, and checks that it draws with them. `before` is the probe of the version
     /// that it had. No response is lost: those under way wait meanwhile. Returns how far the log-probabilities that it
     /// reports are from the policy's own.
+    ///
+    /// After a failure in the pause, it may have the new weights under the old name. So `leave_out` is called before it
+    /// draws again: what it then draws is not to be read.
     pub(super) async fn take(
         &self,
         weights: &PublishedWeights,
         name: &str,
         before: Option<&Probe>,
         config: &ServedConfig,
+        leave_out: impl FnOnce(&str),
     ) -> Result<f64, Failure> {
+        let _alone = self.getting_weights.lock().await;
         self.is_healthy().await?;
-        self.pause().await?;
-        let taken = self.take_paused(weights, name, config).await;
-        // Also after a failure, so that responses under way go on with the weights that they had.
-        let resumed = self.resume().await;
+        let paused = Paused::new(self);
+        let taken = match self.pause().await {
+            Ok(()) => self.take_paused(weights, name, config).await,
+            failed => failed,
+        };
+        if let Err(failure) = &taken {
+            leave_out(failure.why());
+        }
+        // Also after a failure: it may have other users.
+        let resumed = paused.end().await;
         taken?;
         resumed?;
-        let drawn = probed(&self.generate(probe_body(&weights.probe)).await?)?;
-        weights.probe.check(&drawn, before, config.tolerance).map_err(Failure::Refused)
+        let answer = self.answer_probe(probe_body(&weights.probe, self.kind), config.load_timeout).await?;
+        weights.probe.check(&probed(&answer)?, before, config.tolerance).map_err(Failure::Refused)
     }
 
     async fn take_paused(&self, weights: &PublishedWeights, name: &str, config: &ServedConfig) -> Result<(), Failure> {

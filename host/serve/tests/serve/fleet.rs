@@ -1,8 +1,9 @@
 //! Servers that draw for a run, over the network of this machine.
 
-use crate::asked::{Requests, assert_close, drawn, engine, engine_with, get, model};
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
+use crate::asked::{Requests, assert_close, drawn, engine, engine_with, get, model, succeed};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response as Answer};
 use axum::{Json, Router};
 use gavel_endpoint::BaseUrls;
@@ -14,45 +15,67 @@ use gavel_rollout::{
 use gavel_serve::{Metrics, Versions, openai, trainable};
 use gavel_text::TextModel;
 use serde_json::json;
+use std::convert::Infallible;
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
 
-/// A server in a thread of its own. All its connections end when it is dropped, as when its process is killed.
+/// A server in a thread of its own.
 struct Running {
     url: String,
-    stop: Option<oneshot::Sender<()>>,
+    lives: Option<UnboundedSender<Option<Router>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    /// Serves at an address; port 0 is a free one.
-    fn start(address: &str, router: Router) -> Self {
-        let listener = TcpListener::bind(address).unwrap();
+    /// Serves at a free port.
+    fn start(router: Router) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel();
+        let (lives, mut next) = unbounded_channel();
         let answer = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                tokio::select! {
-                    never = gavel_http::serve(listener, router) => match never {},
-                    _ = stopped => (),
-                }
-            });
+            let mut life = Some(Some(router));
+            while let Some(router) = life {
+                // All its connections end with it, as when a process is killed.
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                life = runtime.block_on(async {
+                    let listener = tokio::net::TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
+                    tokio::select! {
+                        never = serve(listener, router) => match never {},
+                        life = next.recv() => life,
+                    }
+                });
+            }
         };
-        Self { url, stop: Some(stop), thread: Some(std::thread::spawn(answer)) }
+        Self { url, lives: Some(lives), thread: Some(std::thread::spawn(answer)) }
+    }
+
+    /// Ends all its connections. From now on these routes answer, or connections end as soon as they come: the port stays
+    /// its own.
+    fn restart(&self, router: Option<Router>) {
+        self.lives.as_ref().unwrap().send(router).unwrap();
+    }
+}
+
+/// Serves these routes; without them, ends each connection.
+async fn serve(listener: tokio::net::TcpListener, router: Option<Router>) -> Infallible {
+    match router {
+        Some(router) => gavel_http::serve(listener, router).await,
+        None => loop {
+            drop(listener.accept().await);
+        },
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop = None;
+        self.lives = None;
         self.thread.take().unwrap().join().unwrap();
     }
 }
@@ -118,11 +141,11 @@ async fn assert_drawn(found: &Finished, seed: u64, of: &AsyncEngine, version: u6
 async fn servers_draw_what_an_engine_with_the_weights_draws() {
     let folder = tempfile::tempdir().unwrap();
     let engines = [3, 8].map(engine);
-    let running = engines.each_ref().map(|engine| Running::start("127.0.0.1:0", routes(engine, folder.path())));
+    let running = engines.each_ref().map(|engine| Running::start(routes(engine, folder.path())));
     let servers = servers(&[&running[0].url, &format!("{}/", running[1].url)], ServerKind::Gavel);
     assert_eq!(servers.version().await, None);
     for (version, seed) in [(0, 4), (1, 5)] {
-        let mismatch = servers.publish(weights(folder.path(), version, seed)).await.unwrap();
+        let mismatch = servers.publish(weights(folder.path(), version, seed)).await.unwrap().unwrap();
         assert!(mismatch < 1e-5, "{mismatch}");
         assert_eq!(servers.version().await, Some(version));
         let own = engine(seed);
@@ -142,9 +165,8 @@ async fn what_a_killed_server_had_is_drawn_elsewhere_and_it_comes_back_with_the_
     let folder = tempfile::tempdir().unwrap();
     let requests = Arc::new(Requests::default());
     let (first, second) = (engine_with(3, requests.clone()), engine(3));
-    let killed = Running::start("127.0.0.1:0", routes(&first, folder.path()));
-    let kept = Running::start("127.0.0.1:0", routes(&second, folder.path()));
-    let address = killed.url.trim_start_matches("http://").to_owned();
+    let killed = Running::start(routes(&first, folder.path()));
+    let kept = Running::start(routes(&second, folder.path()));
     let servers = servers(&[&killed.url, &kept.url], ServerKind::Gavel);
     servers.publish(weights(folder.path(), 7, 4)).await.unwrap();
     // The probe was a request of eight responses.
@@ -157,7 +179,7 @@ async fn what_a_killed_server_had_is_drawn_elsewhere_and_it_comes_back_with_the_
     for _ in 0..3 {
         requests.next().await;
     }
-    drop(killed);
+    killed.restart(None);
     let own = engine(4);
     for (seed, response) in (0..).zip(responses) {
         assert_drawn(&response.await.unwrap(), seed, &own, 7).await;
@@ -167,7 +189,7 @@ async fn what_a_killed_server_had_is_drawn_elsewhere_and_it_comes_back_with_the_
     // It gets what was published while it was away.
     servers.publish(weights(folder.path(), 8, 5)).await.unwrap();
     let again = engine(3);
-    let _running = Running::start(&address, routes(&again, folder.path()));
+    killed.restart(Some(routes(&again, folder.path())));
     while servers.take_counts().up < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -182,16 +204,16 @@ async fn what_a_killed_server_had_is_drawn_elsewhere_and_it_comes_back_with_the_
 /// Holds the thread of a device after so many tokens, until it is released, and counts requests that nobody waits for.
 struct Held {
     after: Mutex<usize>,
-    reached: tokio::sync::Semaphore,
+    reached: Semaphore,
     release: Mutex<mpsc::Receiver<()>>,
-    accepted: tokio::sync::Semaphore,
-    cancelled: tokio::sync::Semaphore,
+    accepted: Semaphore,
+    cancelled: Semaphore,
 }
 
 impl Held {
     fn new(after: usize) -> (Arc<Self>, mpsc::Sender<()>) {
         let (sender, release) = mpsc::channel();
-        let none = || tokio::sync::Semaphore::new(0);
+        let none = || Semaphore::new(0);
         let (after, release) = (Mutex::new(after), Mutex::new(release));
         (Arc::new(Self { after, reached: none(), release, accepted: none(), cancelled: none() }), sender)
     }
@@ -218,14 +240,15 @@ impl Observer for Held {
     }
 }
 
-#[tokio::test]
-async fn a_response_under_way_goes_on_with_new_weights() {
+/// A response of 40 tokens of the version 1, whose server had the weights of version 2 loaded when it had drawn five. The
+/// server's routes go through `layer`.
+async fn drawn_during_a_load(layer: impl FnOnce(Router) -> Router) -> (Finished, ServedEngine) {
     let folder = tempfile::tempdir().unwrap();
     // The probe draws eight tokens.
     let (held, release) = Held::new(8 + 5);
     let drawing = engine_with(3, held.clone());
-    let router = routes(&drawing, folder.path());
-    let running = Running::start("127.0.0.1:0", router.clone());
+    let router = layer(routes(&drawing, folder.path()));
+    let running = Running::start(router.clone());
     // Dropped first, also after a failure: the thread of the device ends only once it is released.
     let release = release;
     let servers = servers(&[&running.url], ServerKind::Gavel);
@@ -243,10 +266,89 @@ async fn a_response_under_way_goes_on_with_new_weights() {
     }
     release.send(()).unwrap();
     publishing.await.unwrap().unwrap();
-    let whole = response.await.unwrap();
-    assert_eq!(whole.response.len(), 40);
+    (response.await.unwrap(), servers)
+}
+
+#[tokio::test]
+async fn a_response_under_way_goes_on_with_new_weights() {
+    let (whole, servers) = drawn_during_a_load(|routes| routes).await;
     let expected: Vec<u64> = [vec![1; 5], vec![2; 35]].concat();
-    assert_eq!(whole.versions, expected);
+    assert_eq!((whole.versions, servers.take_counts().redrawn), (expected, 0));
+}
+
+/// Fails the second time that a version is named: the weights are then loaded already.
+async fn fail_second_name(State(named): State<Arc<AtomicU64>>, request: Request, next: Next) -> Answer {
+    match request.uri().path() {
+        "/update_weight_version" if named.fetch_add(1, Ordering::SeqCst) == 1 => {
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+        _ => next.run(request).await,
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_draws_with_new_weights_under_the_old_name_is_not_read() {
+    let failing = from_fn_with_state(Arc::new(AtomicU64::new(0)), fail_second_name);
+    let (whole, servers) = drawn_during_a_load(|routes| routes.layer(failing)).await;
+    // The server has come back with the weights, and has drawn it anew.
+    assert_eq!((whole.versions, servers.take_counts().redrawn), (vec![2; 40], 1));
+    let long = Sampling { temperature: 0.7, ..Sampling::new(40, Vec::new()) };
+    let expected = drawn(&engine(5), &[5, 6, 7], long, 1).await;
+    assert_eq!(whole.response, expected.response);
+    assert_close(&whole.logprobs, &expected.logprobs);
+}
+
+#[tokio::test]
+async fn a_server_that_lost_the_weights_gets_them_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawing = engine(3);
+    let running = Running::start(routes(&drawing, folder.path()));
+    let servers = servers(&[&running.url], ServerKind::Gavel);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    // It still names the version of the run, and draws with another one.
+    drawing.set_version(0).unwrap();
+    let response = ask(&servers, 3..4).remove(0).await.unwrap();
+    assert_drawn(&response, 3, &engine(4), 1).await;
+    let counts = servers.take_counts();
+    assert_eq!((counts.up, counts.redrawn), (1, 1));
+}
+
+#[tokio::test]
+async fn a_server_that_somebody_else_paused_draws_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = routes(&engine(3), folder.path());
+    let running = Running::start(router.clone());
+    let servers = servers(&[&running.url], ServerKind::Gavel);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    succeed(&router, "/pause?mode=keep", json!({})).await;
+    let response = ask(&servers, 3..4).remove(0).await.unwrap();
+    assert_drawn(&response, 3, &engine(4), 1).await;
+}
+
+/// Says that there is a load, which never ends.
+async fn never_load(State(begun): State<Arc<Semaphore>>, request: Request, next: Next) -> Answer {
+    if request.uri().path() == "/collective_rpc" {
+        begun.add_permits(1);
+        std::future::pending::<()>().await;
+    }
+    next.run(request).await
+}
+
+#[tokio::test]
+async fn a_run_that_ends_while_it_publishes_leaves_no_server_paused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (router, begun) = (routes(&engine(3), folder.path()), Arc::new(Semaphore::new(0)));
+    let running = Running::start(router.clone().layer(from_fn_with_state(begun.clone(), never_load)));
+    let servers = servers(&[&running.url], ServerKind::Gavel);
+    let publishing = tokio::spawn({
+        let weights = weights(folder.path(), 1, 4);
+        async move { servers.publish(weights).await }
+    });
+    begun.acquire().await.unwrap().forget();
+    assert_eq!(get(&router, "/is_paused").await.1, json!({"is_paused": true}));
+    publishing.abort();
+    assert!(publishing.await.unwrap_err().is_cancelled());
+    assert_eq!(get(&router, "/is_paused").await.1, json!({"is_paused": false}));
 }
 
 /// Reports whether a request had its answer.
@@ -277,7 +379,7 @@ async fn a_response_that_is_dropped_ends_at_its_server() {
             answer
         }
     });
-    let running = Running::start("127.0.0.1:0", routes(&drawing, folder.path()).layer(watched));
+    let running = Running::start(routes(&drawing, folder.path()).layer(watched));
     let servers = servers(&[&running.url], ServerKind::Gavel);
     servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
     drawing.pause(UnderWay::Kept).await.unwrap();
@@ -295,7 +397,7 @@ async fn a_response_that_is_dropped_ends_at_its_server() {
 #[tokio::test]
 async fn a_stop_text_ends_a_response_as_in_an_engine() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start("127.0.0.1:0", routes(&engine(3), folder.path()));
+    let running = Running::start(routes(&engine(3), folder.path()));
     let servers = servers(&[&running.url], ServerKind::Gavel);
     servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
     let text = TextModel::byte_level();
@@ -325,7 +427,7 @@ async fn weights_that_a_server_did_not_load_are_found() {
         (ServerKind::Vllm, "hint: it is that of the version before: the server did not load the weights"),
     ] {
         let router = routes(&engine(4), folder.path()).layer(from_fn(pretend));
-        let running = Running::start("127.0.0.1:0", router);
+        let running = Running::start(router);
         let servers = servers(&[&running.url], kind);
         // It has these.
         servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
@@ -338,7 +440,7 @@ async fn weights_that_a_server_did_not_load_are_found() {
 async fn a_run_without_a_server_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let plain = openai::router(engine(4), Arc::new(Metrics::default()), "a");
-    let running = Running::start("127.0.0.1:0", plain);
+    let running = Running::start(plain);
     let gone = servers(&["http://127.0.0.1:1"], ServerKind::Gavel);
     let error = gone.publish(weights(folder.path(), 1, 4)).await.unwrap_err().to_string();
     assert!(error.starts_with("rollout.engine: no server can be used: http://127.0.0.1:1: "), "{error}");
