@@ -237,6 +237,12 @@ impl<T: TrainTable> Config<T> {
                 "servers get whole weights, and [model.lora] trains adapters\nhint: leave one of them out",
             ));
         }
+        if self.rollout.engine.is_some() && self.train.records_masks(&self.rollout) {
+            return Err(ConfigError::of(
+                "rollout.engine",
+                "servers do not report which tokens could be drawn, which train.off_policy.sampling_mask asks for\nhint: leave rollout.top_k, top_p, min_p, repetition_penalty and logit_bias out, or set train.off_policy.sampling_mask = false, with which training differs from what was drawn",
+            ));
+        }
         self.validation.validate(&self.rollout, self.data.validation_samples)?;
         if self.rollout.group_size < self.train.least_group() {
             let must = format!("at least {}", self.train.least_group());

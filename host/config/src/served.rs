@@ -34,6 +34,14 @@ fn ten_minutes() -> Duration {
 impl ServedTable {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         self.url.check("rollout.engine.url").map_err(|what| ConfigError::invalid("rollout.engine.url", what))?;
+        let urls: Vec<&str> = self.url.all().iter().map(|url| url.trim_end_matches('/')).collect();
+        if let Some((_, twice)) = urls.iter().enumerate().find(|(at, url)| urls[..*at].contains(url)) {
+            return Err(ConfigError::value(
+                "rollout.engine.url",
+                "a list without repetitions",
+                format!("{twice:?} twice"),
+            ));
+        }
         if self.load_timeout.is_zero() {
             return Err(ConfigError::value("rollout.engine.load_timeout", "longer than 0", "0s"));
         }
@@ -62,17 +70,25 @@ impl ServedTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, RlTable, SftTable};
+    use crate::{Config, RlTable, SftTable, TrainTable};
 
     /// The error of a run with these keys.
     fn refused(engine: &str, more: &str) -> String {
+        refused_at("[\"http://a\", \"http://b\"]", engine, more)
+    }
+
+    /// The error of a run with servers at these addresses.
+    fn refused_at(url: &str, engine: &str, more: &str) -> String {
         let text = format!(
             "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\n{more}\n\
-             rollout.engine = {{ url = [\"http://a\", \"http://b\"], kind = \"gavel\", weights = \"w\"{engine} }}\n\
-             train = {{ steps = 1, prompts_per_step = 1, learning_rate = 1e-3 }}"
+             rollout.engine = {{ url = {url}, kind = \"gavel\", weights = \"w\"{engine} }}\n\
+             train.steps = 1\ntrain.prompts_per_step = 1\ntrain.learning_rate = 1e-3"
         );
         match toml::from_str::<Config<RlTable>>(&text) {
-            Ok(config) => config.validate().err().map(|error| error.to_string()).unwrap_or_default(),
+            Ok(mut config) => {
+                config.train.follow_rollout(&config.rollout);
+                config.validate().err().map(|error| error.to_string()).unwrap_or_default()
+            }
             Err(error) => error.to_string(),
         }
     }
@@ -82,8 +98,12 @@ mod tests {
         assert_eq!(refused("", ""), "");
         for (engine, more, says) in [
             ("", "rollout.device = \"cpu\"", "rollout.engine: rollout.device is for an engine of the run"),
+            ("", "rollout.max_batch = 8", "rollout.engine: rollout.max_batch is for an engine of the run"),
+            ("", "rollout.cache_memory = \"1GiB\"", "rollout.engine: rollout.cache_memory is for an engine of the run"),
             ("", "rollout.top_p = 0.9", "rollout.engine: servers do not report which tokens could be drawn"),
-            ("", "rollout.grammar = { regex = \"a\" }", "rollout.engine: servers do not report which tokens"),
+            ("", "rollout.logit_bias = { 5 = 1.0 }", "rollout.engine: servers do not report which tokens"),
+            ("", "rollout.repetition_penalty = 1.1", "or set train.off_policy.sampling_mask = false"),
+            ("", "rollout.grammar = { regex = \"a\" }", "rollout.engine: rollout.grammar is for an engine of the run"),
             ("", "model.lora = { rank = 8 }", "rollout.engine: servers get whole weights"),
             (", tolerance = 0.0", "", "rollout.engine.tolerance must be a number above 0, not 0"),
             (", load_timeout = \"0s\"", "", "rollout.engine.load_timeout must be longer than 0, not 0s"),
@@ -92,6 +112,9 @@ mod tests {
             let error = refused(engine, more);
             assert!(error.contains(says), "no {says:?} in {error:?}");
         }
+        assert_eq!(refused("", "rollout.top_p = 0.9\ntrain.off_policy.sampling_mask = false"), "");
+        let twice = refused_at("[\"http://a\", \"http://a/\"]", "", "");
+        assert!(twice.contains("rollout.engine.url must be a list without repetitions"), "{twice}");
         let text = "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\n\
                     rollout.engine = { url = \"http://a\", kind = \"vllm\", weights = \"w\" }\n\
                     train = { steps = 1, batch_size = 1, learning_rate = 1e-3 }";

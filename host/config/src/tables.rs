@@ -260,12 +260,17 @@ impl RolloutTable {
         let Some(engine) = &self.engine else { return Ok(()) };
         engine.validate()?;
         let wrong = |what: &str| Err(ConfigError::of("rollout.engine", what));
-        if self.device.is_some() {
-            return wrong("rollout.device is for an engine of the run\nhint: leave one of them out");
+        let written = [
+            ("rollout.device", self.device.is_some()),
+            ("rollout.max_batch", self.max_batch != batch()),
+            ("rollout.cache_memory", self.cache_memory.is_some()),
+        ];
+        if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
+            return wrong(&format!("{key} is for an engine of the run\nhint: leave one of them out"));
         }
-        if self.grammar.is_some() || self.sampling(Vec::new()).is_truncated() {
+        if self.grammar.is_some() {
             return wrong(
-                "servers do not report which tokens could be drawn\nhint: leave rollout.top_k, top_p, min_p and grammar out",
+                "rollout.grammar is for an engine of the run, not yet for servers\nhint: leave one of them out",
             );
         }
         Ok(())
