@@ -101,6 +101,7 @@ fn take_steps(
             tracing::info!("step {step}/{steps}: loss {:.4}, token accuracy {:.3}", stats.loss, stats.token_accuracy);
         }
         let end = runtime.block_on(async {
+            run.note_step(step, &metrics);
             run.publish(step).await?;
             run.end_step(step, metrics).await
         })?;

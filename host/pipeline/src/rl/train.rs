@@ -207,8 +207,10 @@ impl RlRun<'_> {
 
     /// Validates, logs and keeps a checkpoint, if it is time.
     async fn end_step(&mut self, step: u64, metrics: Metrics, is_last: bool) -> Result<()> {
-        self.publish(step).await?;
         self.groups.meanwhile(self.run.updater.end_step(step)).await?;
+        // Servers that draw may refuse the weights.
+        self.run.note_step(step, &metrics);
+        self.publish(step).await?;
         if self.run.is_validated(step) {
             // Validation uses the weights of one version, and its own decode batch.
             self.groups.finish_drawing().await?;

@@ -223,12 +223,17 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         step == self.learning.steps || step.is_multiple_of(self.learning.validate_every)
     }
 
-    /// Ends a step: validates if it is time, and logs. The policy is now the one after `step` steps.
+    /// Notes that the policy is now the one after `step` steps: if the run stops before it has
+    /// [ended the step](Self::end_step), it leaves a checkpoint of it.
+    pub(crate) fn note_step(&mut self, step: u64, metrics: &Metrics) {
+        self.recorder.end_step(step, metrics, self.is_validated(step));
+        self.updater.note_whole();
+    }
+
+    /// Ends a step that was [noted](Self::note_step): validates if it is time, and logs.
     pub(crate) async fn end_step(&mut self, step: u64, mut metrics: Metrics) -> Result<StepEnd> {
         let is_last = step == self.learning.steps;
         let is_validated = self.is_validated(step);
-        self.recorder.end_step(step, &metrics, is_validated);
-        self.updater.note_whole();
         let (mut accuracy, mut validation_wait, mut validation_waits, mut is_best) = (None, 0.0, Vec::new(), false);
         if is_validated {
             (accuracy, validation_wait, validation_waits) = self.validate_after(step, &mut metrics).await?;

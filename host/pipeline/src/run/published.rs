@@ -23,8 +23,8 @@ pub(crate) struct PublishedFolder {
 /// What the metrics say of the last version.
 #[derive(Default)]
 struct LastPublished {
-    /// How far the log-probabilities of servers were from the policy's own.
-    mismatch: f64,
+    /// How far the log-probabilities of servers were from the policy's own, if a server was asked.
+    mismatch: Option<f64>,
     /// The seconds until the last server had it, since the metrics were written last.
     seconds: f64,
 }
@@ -32,7 +32,8 @@ struct LastPublished {
 impl PublishedFolder {
     /// Creates the folder of a run in `all`.
     pub(crate) fn create(all: &Path, servers: ServedEngine, dtype: Dtype) -> Result<Self> {
-        let made = std::fs::create_dir_all(all).and_then(|()| all.canonicalize());
+        // Not the folder that links lead to: servers may have others.
+        let made = std::fs::create_dir_all(all).and_then(|()| std::path::absolute(all));
         let all = made.map_err(|error| failed("create", all, &error))?;
         let folder = all.join(servers.run_name());
         std::fs::create_dir(&folder).map_err(|error| failed("create", &folder, &error))?;
@@ -70,7 +71,9 @@ impl PublishedFolder {
         metrics.count("rollout/servers_up", up);
         metrics.count("rollout/redrawn", redrawn);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        metrics.set("off_policy/rollout_mismatch", last.mismatch);
+        if let Some(mismatch) = last.mismatch {
+            metrics.set("off_policy/rollout_mismatch", mismatch);
+        }
         metrics.set("time/publish", std::mem::take(&mut last.seconds));
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
     state: State,
     /// The state at the end of the last step, which a checkpoint keeps.
     whole: State,
-    /// The numbers of the last step while its validation is under way, which will add to them.
+    /// The numbers of the last step until they are logged: its validation will add to them.
     waiting: Option<Metrics>,
     /// Whether nothing of the run was recorded yet.
     is_new: bool,
@@ -72,7 +72,7 @@ impl Recorder {
         Ok(self.folder.log(step, &metrics.stamped(SystemTime::now()))?)
     }
 
-    /// Adds the metrics of the last step alone, if the run stops before the validation after it ends.
+    /// Adds the metrics of the last step, if the run stops before they were logged.
     pub(crate) fn log_waiting(&mut self) -> Result<()> {
         let step = self.state.step;
         self.waiting.take().map_or(Ok(()), |metrics| self.log(step, &metrics))
@@ -204,7 +204,7 @@ impl Recorder {
         self.state.step = step;
         self.state.lacks_validation = is_validated;
         self.whole = self.state.clone();
-        self.waiting = is_validated.then(|| metrics.clone());
+        self.waiting = Some(metrics.clone());
     }
 
     /// Notes that the validation after the last step is done and logged.

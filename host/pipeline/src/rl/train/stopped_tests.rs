@@ -270,6 +270,7 @@ fn the_line_of_a_step_outlives_the_validation_after_it() {
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     let mut metrics = Metrics::of_step(1);
     metrics.set("loss", 0.5);
+    run.note_step(1, &metrics);
     runtime.block_on(async {
         let mut validating = std::pin::pin!(run.end_step(1, metrics));
         // A failure of a group beside it drops it.
