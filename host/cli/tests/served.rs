@@ -8,8 +8,10 @@ use gavel_policy::{Device, Model, ModelConfig};
 use gavel_text::TextModel;
 use project::{Project, lines, stderr};
 use serde_json::{Map, Value, json};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::os::unix::fs::symlink;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// A server that ends with the test, whether or not the test passes.
@@ -77,46 +79,108 @@ fn steps(project: &Project, run: &str) -> Vec<Map<String, Value>> {
     all.into_iter().filter(|line| line.contains_key("updates")).collect()
 }
 
+/// A run in a process of its own, which ends with the test, whether or not the test passes.
+struct Running<'a> {
+    child: Child,
+    project: &'a Project,
+    name: &'a str,
+}
+
+impl<'a> Running<'a> {
+    fn start(project: &'a Project, name: &'a str, args: &[String]) -> Self {
+        // A file holds as much as the run says while nobody reads it.
+        let said = File::create(project.path(&format!("{name}.stderr"))).unwrap();
+        let mut command = project.command(&["train", "-c", "train.toml"]);
+        let child = command.args(args).stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        Self { child, project, name }
+    }
+
+    fn said(&self) -> String {
+        self.project.read(&format!("{}.stderr", self.name))
+    }
+
+    /// Waits for a step after the first `after` that is as `is_enough` says.
+    fn wait_for_step(&mut self, after: usize, is_enough: impl Fn(&Map<String, Value>) -> bool) {
+        while !steps(self.project, &format!("runs/{}", self.name)).iter().skip(after).any(&is_enough) {
+            assert!(self.child.try_wait().unwrap().is_none(), "the run has ended: {}", self.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Asks it to end, and waits until it has.
+    fn interrupt(&mut self) -> ExitStatus {
+        assert!(Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+}
+
 #[test]
 fn two_servers_draw_for_a_run_and_one_is_killed() {
     let project = project();
     let trainable = ["--trainable", "weights"];
     let (kept, mut killed) = (Server::start(&project, &trainable), Server::start(&project, &trainable));
-    let engine = engine(&[&kept, &killed]);
-    let count = 60;
-    let args = |name: &str| {
+    let args = |name: &str, more: &[String]| {
+        // More steps than it takes; it is asked to end.
         let settings =
-            format!("log.name={name} train.steps={count} train.validate_every=1000 schedule.max_staleness=1");
-        settings.split(' ').flat_map(|setting| ["--set".to_owned(), setting.to_owned()]).collect::<Vec<_>>()
+            format!("log.name={name} train.steps=1000000 train.validate_every=1000000 schedule.max_staleness=1");
+        let settings = settings.split(' ').map(str::to_owned).chain(more.iter().cloned());
+        settings.flat_map(|setting| ["--set".to_owned(), setting]).collect::<Vec<_>>()
     };
-    let mut run = project.command(&["train", "-c", "train.toml", "--set", &engine]);
-    let child = run.args(args("served")).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut run = Running::start(&project, "served", &args("served", &[engine(&[&kept, &killed])]));
     // Any step will do.
-    while steps(&project, "runs/served").len() < 4 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    run.wait_for_step(3, |_| true);
     killed.kill();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let up = |line: &Map<String, Value>| number(line, "rollout/servers_up");
+    run.wait_for_step(0, |line| up(line) == 1.0);
+    let status = run.interrupt();
+    assert_eq!(status.code(), Some(130), "{}", run.said());
     let steps_of_run = steps(&project, "runs/served");
-    assert_eq!(steps_of_run.len(), count);
     for line in &steps_of_run {
         assert!(number(line, "off_policy/rollout_mismatch") < 1e-5, "{line:?}");
         assert!(number(line, "tokens/response") > 0.0, "{line:?}");
     }
-    let up: Vec<f64> = steps_of_run.iter().map(|line| number(line, "rollout/servers_up")).collect();
-    assert_eq!((up[0], up[count - 1]), (2.0, 1.0), "{up:?}");
-    assert!(stderr(&output).contains(&format!("{}: ", killed.url)), "{}", stderr(&output));
+    assert_eq!((up(&steps_of_run[0]), up(&steps_of_run[steps_of_run.len() - 1])), (2.0, 1.0), "{steps_of_run:?}");
+    assert!(run.said().contains(&format!("{}: ", killed.url)), "{}", run.said());
     // Nothing is left in the folder of weights.
     assert_eq!(std::fs::read_dir(project.path("weights")).unwrap().count(), 0);
     // The engine of the run draws the same first step.
     let mut own = project.command(&["train", "-c", "train.toml"]);
-    let output = own.args(args("own")).args(["--set", "train.steps=2"]).output().unwrap();
+    let output = own.args(args("own", &["train.steps=2".into()])).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     for name in ["reward/mean", "reward/std", "response_length/mean"] {
         let [served, own] = ["runs/served", "runs/own"].map(|run| number(&steps(&project, run)[0], name));
         assert!((served - own).abs() < 1e-9, "{name}: {served} {own}");
     }
+}
+
+#[test]
+fn a_step_whose_weights_a_server_refuses_is_kept() {
+    let project = project();
+    let server = Server::start(&project, &["--trainable", "weights"]);
+    symlink("weights", project.path("shared")).unwrap();
+    let engine = engine(&[&server]).replace("\"weights\"", "\"shared\"");
+    let settings = ["log.name=refused", "train.steps=1000000", "train.validate_every=1000000", &engine];
+    let args: Vec<String> = settings.iter().flat_map(|setting| ["--set".to_owned(), (*setting).to_owned()]).collect();
+    let mut run = Running::start(&project, "refused", &args);
+    run.wait_for_step(1, |_| true);
+    // From now on, the run writes to a folder from which the server loads nothing.
+    for of_run in std::fs::read_dir(project.path("weights")).unwrap() {
+        std::fs::create_dir_all(project.path("elsewhere").join(of_run.unwrap().file_name())).unwrap();
+    }
+    symlink("elsewhere", project.path("other")).unwrap();
+    std::fs::rename(project.path("other"), project.path("shared")).unwrap();
+    let status = run.child.wait().unwrap();
+    assert!(!status.success() && run.said().contains("error: rollout.engine"), "{}", run.said());
+    let last = steps(&project, "runs/refused").len();
+    assert!(project.path(&format!("runs/refused/checkpoints/step-{last:06}")).is_dir(), "{}", run.said());
 }
 
 #[test]
@@ -126,4 +190,18 @@ fn a_server_that_cannot_be_trained_stops_the_run_before_it_begins() {
     let output = project.run(&["train", "-c", "train.toml", "--set", &engine(&[&server])]);
     let said = stderr(&output);
     assert!(!output.status.success() && said.contains("pause: it answered 404"), "{said}");
+}
+
+#[test]
+fn what_servers_cannot_do_is_refused_before_anything_is_asked() {
+    let project = project();
+    let engine = "rollout.engine={url = \"http://127.0.0.1:1\", kind = \"gavel\", weights = \"weights\"}";
+    for (setting, says) in [
+        ("rollout.top_p=0.9", "servers do not report which tokens could be drawn"),
+        ("rollout.grammar={regex = \"a\"}", "rollout.grammar is for an engine of the run, not yet for servers"),
+    ] {
+        let output = project.run(&["train", "-c", "train.toml", "--set", engine, "--set", setting]);
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains("rollout.engine") && said.contains(says), "{said}");
+    }
 }
