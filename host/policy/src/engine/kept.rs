@@ -1,7 +1,7 @@
 //! Conversations that wait for their next turn, with their keys and values, so that only what is new in the next prompt
 //! needs to be computed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tch::Tensor;
 
@@ -34,6 +34,12 @@ impl Kept {
     /// Tokens of all conversations.
     pub(super) fn tokens(&self) -> usize {
         self.tokens
+    }
+
+    /// Tokens of all conversations but these.
+    pub(super) fn tokens_without(&self, conversations: &HashSet<u64>) -> usize {
+        let others = self.rows.values().filter(|row| !conversations.contains(&row.conversation));
+        others.map(|row| row.ids.len()).sum()
     }
 
     /// Adds the latest state of a conversation.

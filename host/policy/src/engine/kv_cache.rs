@@ -92,6 +92,11 @@ impl KvCache {
         self.budget / CHUNK * CHUNK
     }
 
+    /// The tokens that memory is allocated for, in slots and in conversations that are kept.
+    pub(super) fn places_held(&self) -> usize {
+        self.keys.first().map_or(0, |store| store.places.size()[0] as usize) + self.kept.tokens()
+    }
+
     /// Makes room for `slots` rows of `tokens` tokens, which must
     /// [fit](Self::fits). Takes more, by [`grown_room`], if the budget, what is kept and the device allow it.
     pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {

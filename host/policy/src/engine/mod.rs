@@ -10,6 +10,7 @@
 //! kept beside the keys and values of the rows under way.
 
 mod cache_budget;
+mod cache_use;
 mod constrained;
 mod could_draw;
 mod decoding;
@@ -34,6 +35,7 @@ mod truncation;
 mod unread_step;
 
 pub use cache_budget::cache_budget;
+pub use cache_use::CacheUse;
 pub use request::{DrawnToken, EngineConfig, EngineStep, Finished, Request};
 
 use crate::config::{Head, ModelConfig};
