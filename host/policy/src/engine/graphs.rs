@@ -61,8 +61,10 @@ pub(super) enum Computed {
 #[derive(Debug, PartialEq, Eq)]
 struct Memory {
     weights: u64,
-    slots: usize,
-    capacity: usize,
+    /// How often the cache has moved.
+    cache: u64,
+    /// The most keys of a row that a graph is recorded for.
+    longest: usize,
 }
 
 impl Graphs {
@@ -112,7 +114,8 @@ impl Graphs {
         form: Form,
         before: Option<&Tensor>,
     ) -> Result<(StepInputs, Computed)> {
-        let memory = Memory { weights: addresses, slots: slots.cache.slots, capacity: slots.cache.capacity };
+        let longest = slots.cache.longest_row;
+        let memory = Memory { weights: addresses, cache: slots.cache.rebuilt, longest };
         if self.memory.as_ref() != Some(&memory) {
             self.forget();
             self.memory = Some(memory);
@@ -122,8 +125,7 @@ impl Graphs {
         let sent = HostInputs::new(slots, rows, &Prefill::default(), key.rows, vocab).send(model.device())?;
         let inputs = match self.inputs.get(&key) {
             Some(inputs) => inputs,
-            // Rows grow, up to what a slot has room for.
-            None => self.inputs.entry(key).or_insert(sent.place_of_its_own(slots.cache.capacity as i64)?),
+            None => self.inputs.entry(key).or_insert(sent.place_of_its_own(longest as i64)?),
         };
         inputs.copy_from(&sent)?;
         if let Some(before) = before {

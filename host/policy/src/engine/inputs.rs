@@ -40,6 +40,7 @@ struct Layout {
     rows: i64,
     /// All tokens: one of each of these rows, and the tokens of prompts.
     tokens: i64,
+    /// Tokens that are copied.
     copies: i64,
     biases: i64,
 }
@@ -98,8 +99,9 @@ impl HostInputs {
         bits(&|_, of| if of.top_p < 1.0 { f64::from(of.top_p) } else { f64::INFINITY }, f64::INFINITY);
         bits(&|_, of| f64::from(of.min_p), 0.0);
         bits(&|_, of| f64::from(of.repetition_penalty), 1.0);
-        numbers.extend(prefill.copies.iter().map(|&(from, _)| slots.slot(from) as i64));
-        numbers.extend(prefill.copies.iter().map(|&(_, to)| slots.slot(to) as i64));
+        let places = |row: usize, tokens: usize| (0..tokens).map(move |at| cache.place(slots.slot(row), at));
+        numbers.extend(prefill.copies.iter().flat_map(|of| places(of.from, of.tokens)));
+        numbers.extend(prefill.copies.iter().flat_map(|of| places(of.to, of.tokens)));
         let biases: Vec<_> = (0..).zip(rows).flat_map(|(number, of)| biases_of(number, of.row(slots))).collect();
         numbers.extend(biases.iter().map(|(row, ..)| *row));
         numbers.extend(biases.iter().map(|(_, token, _)| *token));
@@ -107,7 +109,7 @@ impl HostInputs {
         let layout = Layout {
             rows: (rows.len() + padding) as i64,
             tokens,
-            copies: prefill.copies.len() as i64,
+            copies: prefill.copies.iter().map(|of| of.tokens as i64).sum(),
             biases: biases.len() as i64,
         };
         let longest = rows.iter().map(|of| of.tokens(slots)).max().unwrap_or_default() as i64;
@@ -213,7 +215,7 @@ impl StepInputs {
         self.numbers_of(Line::Penalty)
     }
 
-    /// The slots that copy prompts, from and to: `[copies]` each. `None` if there are none.
+    /// The places of prompts that are copied, from and to: `[copies]` each. `None` if there are none.
     pub(super) fn copies(&self) -> Result<Option<[Tensor; 2]>> {
         let (start, count) = (self.after_lines(), self.layout.copies);
         Ok(if count > 0 { Some([self.part(start, count)?, self.part(start + count, count)?]) } else { None })

@@ -1,10 +1,12 @@
 //! The key-value cache: keys and values of the tokens that the engine has seen, one slot for each active row.
 //!
-//! A token has a place, the same in each layer. The places of a slot are neighbours. So a row's keys are a range of
-//! places, which attention reads where they are.
+//! A token has a place, the same in each layer. The places of a slot are neighbours, as many as its row needs. So a row's
+//! keys are a range of places, which attention reads where they are. A row that grows beyond its range moves to a free
+//! one. If there is none, all rows move to new memory, one after another.
 
 use super::kept::{Kept, KeptLayers, KeptRow};
-use super::kv_cache_growth::{CHUNK, grown_room, room_for};
+use super::kv_cache_growth::CHUNK;
+use super::regions::{Arrangement, Need, Region, least_places, rearranged};
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::layer_parts::LayerParts;
@@ -19,72 +21,70 @@ pub(super) struct KvCache {
     /// By layer.
     keys: Vec<Store>,
     values: Vec<Store>,
-    pub(super) slots: usize,
-    max_slots: usize,
-    /// Tokens that a slot has room for.
-    pub(super) capacity: usize,
-    /// Tokens that all slots together may have room for.
+    /// The region of each slot, in every layer. A slot whose row is gone has its old one until another row gets the slot.
+    regions: Vec<Region>,
+    /// Places of all regions, free ones included.
+    places: usize,
+    /// How often all rows got new regions in new memory.
+    pub(super) rebuilt: u64,
+    /// More places than any row's region has.
+    pub(super) longest_row: usize,
+    /// Tokens that all rows together may have room for.
     budget: usize,
+    /// Whether memory is given back when few places are used. Where graphs refer to the memory, it stays.
+    shrinks: bool,
+    /// The most places that there were.
+    most_places: usize,
     /// The conversations that are kept beside the slots, in the room that these leave.
     pub(super) kept: Kept,
 }
 
 /// The keys or the values of a layer.
 struct Store {
-    /// `[slots * capacity + 1, kv_heads, head_dim]`; the last place belongs to no slot.
+    /// `[places + 1, kv_heads, head_dim]`; the last place belongs to no slot.
     places: Tensor,
-    slots: usize,
-    capacity: usize,
+    /// Its own regions by slot, if it got them in an attempt that failed in another layer.
+    regions: Option<Vec<Region>>,
 }
 
 impl Store {
-    /// A store of zeros, of the kind and on the device of `like`. Places that no token has are still multiplied by a
-    /// weight of 0 where attention has a mask, and 0 times NaN is NaN.
-    fn zeros(like: &Tensor, slots: usize, capacity: usize) -> Result<Self> {
-        let shape = [&[(slots * capacity) as i64 + 1], &like.size()[1..]].concat();
+    /// A store of zeros, of the kind and on the device of `like`, for `rows` rows.
+    fn zeros(like: &Tensor, places: usize, rows: usize) -> Result<Self> {
+        let shape = [&[places as i64 + 1], &like.size()[1..]].concat();
+        let phase = || Phase::Cache { rows, tokens: places / rows.max(1) };
         let places = Tensor::f_zeros(shape, (like.kind(), like.device()))
-            .map_err(|error| PolicyError::from(error).during(Phase::Cache { rows: slots, tokens: capacity }))?;
-        Ok(Self { places, slots, capacity })
+            .map_err(|error| PolicyError::from(error).during(phase()))?;
+        Ok(Self { places, regions: None })
     }
 
-    /// `[slots, capacity, kv_heads, head_dim]`, in the same memory.
-    fn by_slot(&self) -> Result<Tensor> {
-        let (slots, capacity) = (self.slots as i64, self.capacity as i64);
-        let shape = [&[slots, capacity], &self.places.size()[1..]].concat();
-        Ok(self.places.f_narrow(0, 0, slots * capacity)?.f_view(shape.as_slice())?)
-    }
-
-    /// The first `tokens` tokens of a slot: `[tokens, kv_heads, head_dim]`, in the same memory.
-    fn row(&self, slot: usize, tokens: usize) -> Result<Tensor> {
-        Ok(self.places.f_narrow(0, (slot * self.capacity) as i64, tokens as i64)?)
+    /// The first `tokens` tokens of a region: `[tokens, kv_heads, head_dim]`, in the same memory.
+    fn row(&self, region: Region, tokens: usize) -> Result<Tensor> {
+        Ok(self.places.f_narrow(0, region.start as i64, tokens as i64)?)
     }
 }
 
 impl KvCache {
-    pub(super) fn new(
-        config: &ModelConfig,
-        max_slots: usize,
-        bytes: Option<usize>,
-        kind: Kind,
-        device: Device,
-    ) -> Result<Self> {
+    pub(super) fn new(config: &ModelConfig, bytes: Option<usize>, kind: Kind, device: Device) -> Result<Self> {
         let like = Tensor::f_zeros([0, config.num_key_value_heads, config.head_dim], (kind, device))?;
         let empty = || (0..config.num_hidden_layers).map(|_| Store::zeros(&like, 0, 0)).collect::<Result<Vec<_>>>();
         let bytes_per_token = Footprint::new(config, kind, device).cache_per_token() as usize;
         Ok(Self {
             keys: empty()?,
             values: empty()?,
-            slots: 0,
-            max_slots,
-            capacity: 0,
+            regions: Vec::new(),
+            places: 0,
+            rebuilt: 0,
+            longest_row: 0,
             budget: bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token),
+            shrinks: device == Device::Cpu,
+            most_places: 0,
             kept: Kept::default(),
         })
     }
 
-    /// Whether `slots` rows of `tokens` tokens are within the budget.
-    pub(super) fn fits(&self, slots: usize, tokens: usize) -> bool {
-        slots.saturating_mul(room_for(tokens)) <= self.budget
+    /// Whether rows of these numbers of tokens are within the budget.
+    pub(super) fn fits(&self, tokens: impl Iterator<Item = usize>) -> bool {
+        least_places(tokens) <= self.budget
     }
 
     /// The longest row that is within the budget, in tokens.
@@ -92,60 +92,124 @@ impl KvCache {
         self.budget / CHUNK * CHUNK
     }
 
+    /// Whether there is memory for rows.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places == 0
+    }
+
     /// The tokens that memory is allocated for, in slots and in conversations that are kept.
     pub(super) fn places_held(&self) -> usize {
         self.keys.first().map_or(0, |store| store.places.size()[0] as usize) + self.kept.tokens()
     }
 
-    /// Makes room for `slots` rows of `tokens` tokens, which must
-    /// [fit](Self::fits). Takes more, by [`grown_room`], if the budget, what is kept and the device allow it.
-    pub(super) fn reserve(&mut self, slots: usize, tokens: usize) -> Result<()> {
-        if slots <= self.slots && tokens <= self.capacity {
-            return Ok(());
-        }
-        let least = room_for(tokens);
-        let capacity = if tokens > self.capacity { grown_room(self.capacity, tokens) } else { self.capacity };
-        let more = if slots > self.slots { slots.max(self.slots * 2).min(self.max_slots) } else { self.slots };
-        let shapes = [(more, capacity), (slots, capacity), (more, least), (slots, least)];
-        let free = self.budget.saturating_sub(self.kept.tokens());
-        let fitting = shapes.into_iter().find(|&(slots, capacity)| slots.saturating_mul(capacity) <= free);
-        let Some((more, capacity)) = fitting.filter(|&shape| shape != (slots, least)) else {
-            self.kept.shrink(self.budget.saturating_sub(slots * least));
-            return match self.grow(slots, least) {
-                Err(PolicyError::OutOfMemory { .. }) if self.kept.tokens() > 0 => {
-                    self.kept = Kept::default();
-                    self.grow(slots, least)
-                }
-                grown => grown,
-            };
-        };
-        // Held until the end: if memory runs out midway, freeing it leaves enough to start again.
-        let spare = self.keys.first().map(|old| Store::zeros(&old.places, slots, least)).transpose()?;
-        match self.grow(more, capacity) {
-            Err(PolicyError::OutOfMemory { .. }) => {
-                drop(spare);
-                self.kept = Kept::default();
-                self.grow(slots, least)
-            }
-            grown => grown,
+    /// The region of a slot.
+    pub(super) fn region(&self, slot: usize) -> Region {
+        self.regions.get(slot).copied().unwrap_or_default()
+    }
+
+    /// Gives a slot to another row, which has no region yet.
+    pub(super) fn renew(&mut self, slot: usize) {
+        if let Some(region) = self.regions.get_mut(slot) {
+            *region = Region::default();
         }
     }
 
-    /// Makes room for this many slots and tokens. After a failure some layers
-    /// may have it already, and another shape can be tried.
-    fn grow(&mut self, slots: usize, capacity: usize) -> Result<()> {
-        let kept = [self.slots.min(slots) as i64, self.capacity.min(capacity) as i64];
+    /// Makes room for all rows, which must [fit](Self::fits).
+    pub(super) fn reserve(&mut self, needs: &[Need]) -> Result<()> {
+        let is_large = || {
+            let [roomy, ..] = Arrangement::choices(needs);
+            2 * self.places > 3 * roomy.places
+        };
+        let is_met = needs.iter().all(Need::is_met);
+        if (self.shrinks && !needs.is_empty() && is_large()) || !(is_met || self.rearrange(needs)?) {
+            return self.rebuild(needs);
+        }
+        Ok(())
+    }
+
+    /// Finds room for rows in the memory that there is, where they stay or to which they are moved. Without such room
+    /// nothing changes, and it returns false.
+    pub(super) fn rearrange(&mut self, needs: &[Need]) -> Result<bool> {
+        let Some(changed) = rearranged(needs, self.places) else { return Ok(false) };
+        for (need, region) in changed {
+            if region.start != need.region.start && need.computed > 0 {
+                for store in self.keys.iter().chain(&self.values) {
+                    store.row(region, need.computed)?.f_copy_(&store.row(need.region, need.computed)?)?;
+                }
+            }
+            self.set_region(need.slot, region);
+        }
+        Ok(true)
+    }
+
+    /// The same, if graphs that were recorded for these rows can still be used.
+    pub(super) fn rearrange_for_graphs(&mut self, needs: &[Need]) -> Result<bool> {
+        let longest = needs.iter().filter(|need| !need.is_met()).map(|need| need.rooms()[0]).max();
+        Ok(longest.unwrap_or_default() <= self.longest_row && self.rearrange(needs)?)
+    }
+
+    fn set_region(&mut self, slot: usize, region: Region) {
+        if slot >= self.regions.len() {
+            self.regions.resize(slot + 1, Region::default());
+        }
+        self.regions[slot] = region;
+        if region.room > self.longest_row {
+            self.longest_row = region.room.max(self.longest_row * 3 / 2);
+        }
+    }
+
+    /// Moves all rows to new memory, with more room than they need if the budget, what is kept and the device allow it.
+    fn rebuild(&mut self, needs: &[Need]) -> Result<()> {
+        let choices = Arrangement::choices(needs);
+        let free = self.budget.saturating_sub(self.kept.tokens());
+        let fitting = choices.iter().position(|choice| choice.places <= free).unwrap_or(choices.len());
+        let [.., least] = &choices;
+        let Some(chosen) = choices.get(fitting).filter(|choice| choice.places > least.places) else {
+            self.kept.shrink(self.budget.saturating_sub(least.places));
+            return match self.take(least, needs) {
+                Err(PolicyError::OutOfMemory { .. }) if self.kept.tokens() > 0 => {
+                    self.kept = Kept::default();
+                    self.take(least, needs)
+                }
+                taken => taken,
+            };
+        };
+        // Held until the end: if memory runs out midway, freeing it leaves enough to start again.
+        let spare = match self.keys.first() {
+            Some(old) => Some(Store::zeros(&old.places, least.places, needs.len())?),
+            None => None,
+        };
+        match self.take(chosen, needs) {
+            Err(PolicyError::OutOfMemory { .. }) => {
+                drop(spare);
+                self.kept = Kept::default();
+                self.take(least, needs)
+            }
+            taken => taken,
+        }
+    }
+
+    /// Moves all rows to an arrangement. After a failure some layers may have it already, and another can be tried.
+    fn take(&mut self, new: &Arrangement, needs: &[Need]) -> Result<()> {
+        let slots = new.regions.iter().map(|(slot, _)| slot + 1).max().unwrap_or_default();
+        let mut regions = vec![Region::default(); slots];
+        new.regions.iter().for_each(|&(slot, region)| regions[slot] = region);
         // Layer by layer, so that the whole old cache and the whole new cache
         // never exist at once.
         for old in self.keys.iter_mut().chain(&mut self.values) {
-            let grown = Store::zeros(&old.places, slots, capacity)?;
-            let part = |store: &Store| -> Result<Tensor> {
-                Ok(store.by_slot()?.f_narrow(0, 0, kept[0])?.f_narrow(1, 0, kept[1])?)
-            };
-            part(&grown)?.f_copy_(&part(old)?)?;
+            let grown = Store { regions: Some(regions.clone()), ..Store::zeros(&old.places, new.places, needs.len())? };
+            for need in needs.iter().filter(|need| need.computed > 0) {
+                let own = old.regions.as_ref().and_then(|regions| regions.get(need.slot).copied());
+                let from = old.row(own.unwrap_or(need.region), need.computed)?;
+                grown.row(regions[need.slot], need.computed)?.f_copy_(&from)?;
+            }
             *old = grown;
         }
-        (self.slots, self.capacity) = (slots, capacity);
+        self.keys.iter_mut().chain(&mut self.values).for_each(|store| store.regions = None);
+        (self.places, self.regions) = (new.places, Vec::new());
+        new.regions.iter().for_each(|&(slot, region)| self.set_region(slot, region));
+        self.rebuilt += 1;
+        self.most_places = self.most_places.max(self.places);
         Ok(())
     }
 
@@ -156,30 +220,34 @@ impl KvCache {
             *store = Store::zeros(&store.places, 0, 0)?;
             Ok::<_, PolicyError>(())
         })?;
-        (self.slots, self.capacity) = (0, 0);
+        (self.places, self.most_places, self.longest_row, self.regions) = (0, 0, 0, Vec::new());
+        self.rebuilt += 1;
         Ok(())
     }
 
-    /// Fills a slot with zeros. A value that is not finite would reach the slot's next row through masked places, as 0
-    /// times NaN is NaN.
+    /// Fills a slot with zeros, so that no value that is not finite stays there.
     pub(super) fn clear(&self, slot: usize) -> Result<()> {
-        for store in self.keys.iter().chain(&self.values).filter(|store| slot < store.slots) {
-            let _ = store.row(slot, store.capacity)?.f_zero_()?;
+        let region = self.region(slot);
+        for store in self.keys.iter().chain(&self.values) {
+            let _ = store.row(region, region.room)?.f_zero_()?;
         }
         Ok(())
     }
 
     /// Keeps the row in `slot`, whose tokens are `ids`, for the next turn of its conversation. It is forgotten if there
     /// is no room for it: the kept rows may take what the budget leaves beside the slots or, without a budget, as much
-    /// as the slots.
+    /// as the slots at their most.
     pub(super) fn keep(&mut self, slot: usize, conversation: u64, ids: Vec<u32>) -> Result<()> {
-        let slots = self.slots * self.capacity;
-        let room = if self.budget == usize::MAX { slots } else { self.budget.saturating_sub(slots) };
+        let room = match self.budget {
+            usize::MAX => self.most_places,
+            budget => budget.saturating_sub(self.places),
+        };
         self.kept.forget(conversation);
         let Some(rest) = room.checked_sub(ids.len()) else { return Ok(()) };
         self.kept.shrink(rest);
+        let region = self.region(slot);
         let copy = |store: &Store| -> Result<Tensor> {
-            let part = store.row(slot, ids.len())?;
+            let part = store.row(region, ids.len())?;
             let mut copied = Tensor::f_empty(part.size(), (part.kind(), part.device()))?;
             copied.f_copy_(&part)?;
             Ok(copied)
@@ -196,10 +264,11 @@ impl KvCache {
 
     /// Copies the first `tokens` keys and values that a row has from an earlier turn to its slot.
     pub(super) fn restore(&mut self, slot: usize, tokens: usize, layers: &KeptLayers) -> Result<()> {
+        let region = self.region(slot);
         let stores = self.keys.iter().zip(&self.values);
         for ((keys, values), (kept_keys, kept_values)) in stores.zip(layers) {
             for (store, kept) in [(keys, kept_keys), (values, kept_values)] {
-                store.row(slot, tokens)?.f_copy_(&kept.f_narrow(0, 0, tokens as i64)?)?;
+                store.row(region, tokens)?.f_copy_(&kept.f_narrow(0, 0, tokens as i64)?)?;
             }
         }
         Ok(())
@@ -207,12 +276,12 @@ impl KvCache {
 
     /// The place of a token of a slot, by its position.
     pub(super) fn place(&self, slot: usize, position: usize) -> i64 {
-        (slot * self.capacity + position) as i64
+        (self.region(slot).start + position) as i64
     }
 
     /// The place that belongs to no slot.
     pub(super) fn spare_place(&self) -> i64 {
-        self.place(self.slots, 0)
+        self.places as i64
     }
 
     /// Writes the keys and values of tokens, each `[tokens, kv_heads, head_dim]`, to `places`, `[tokens]`.
@@ -248,25 +317,16 @@ impl KvCache {
 
     /// The keys and values of the first `tokens` tokens of a slot, each `[1, kv_heads, tokens, head_dim]`.
     pub(super) fn row(&self, layer: usize, slot: usize, tokens: usize) -> Result<[Tensor; 2]> {
-        let part = |store: &Store| Ok::<_, PolicyError>(store.row(slot, tokens)?.f_transpose(0, 1)?.f_unsqueeze(0)?);
+        let region = self.region(slot);
+        let part = |store: &Store| Ok::<_, PolicyError>(store.row(region, tokens)?.f_transpose(0, 1)?.f_unsqueeze(0)?);
         Ok([part(&self.keys[layer])?, part(&self.values[layer])?])
     }
 
-    /// Copies the first `tokens` tokens of some slots to others, `[slots]` each, in one layer.
-    pub(super) fn copy_layer(&mut self, layer: usize, from: &Tensor, to: &Tensor, tokens: usize) -> Result<()> {
-        for store in [&self.keys[layer], &self.values[layer]] {
-            let mut part = store.by_slot()?.f_narrow(1, 0, tokens as i64)?;
-            let moved = part.f_index_select(0, from)?;
-            let _ = part.f_index_copy_(0, to, &moved)?;
-        }
-        Ok(())
-    }
-
-    /// Copies the first `tokens` tokens of a slot, as far as it has room for them, to another.
-    pub(super) fn move_row(&mut self, from: usize, to: usize, tokens: usize) -> Result<()> {
-        let tokens = tokens.min(self.capacity);
-        for store in self.keys.iter().chain(&self.values) {
-            store.row(to, tokens)?.f_copy_(&store.row(from, tokens)?)?;
+    /// Copies the tokens in some places to others, `[tokens]` each, in one layer.
+    pub(super) fn copy_layer(&mut self, layer: usize, from: &Tensor, to: &Tensor) -> Result<()> {
+        for store in [&mut self.keys[layer], &mut self.values[layer]] {
+            let moved = store.places.f_index_select(0, from)?;
+            let _ = store.places.f_index_copy_(0, to, &moved)?;
         }
         Ok(())
     }
@@ -276,49 +336,92 @@ impl KvCache {
 mod tests {
     use super::*;
 
-    #[test]
-    fn growth_that_stopped_midway_is_taken_up_with_another_shape() {
+    fn cache() -> KvCache {
         let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
         let config: ModelConfig = serde_json::from_str(json).unwrap();
-        let mut cache = KvCache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
-        cache.reserve(2, 64).unwrap();
+        KvCache::new(&config, None, Kind::Float, Device::Cpu).unwrap()
+    }
+
+    /// The needs of rows with these tokens, all of which are computed but the last.
+    fn needs(cache: &KvCache, tokens: &[usize]) -> Vec<Need> {
+        let need = |(slot, &tokens): (usize, &usize)| {
+            let region = cache.region(slot);
+            Need { slot, region, computed: tokens.saturating_sub(1).min(region.room), tokens }
+        };
+        tokens.iter().enumerate().map(need).collect()
+    }
+
+    #[test]
+    fn growth_that_stopped_midway_is_taken_up_with_another_shape() {
+        let mut cache = cache();
+        cache.reserve(&needs(&cache, &[64, 64])).unwrap();
         for store in cache.keys.iter_mut().chain(&mut cache.values) {
             let _ = store.places.fill_(3.0);
         }
         // The state after memory ran out behind the first layer's keys.
+        let grown = needs(&cache, &[65, 65, 10]);
+        let [roomy, _, least] = Arrangement::choices(&grown);
         let (keys, values) = (cache.keys.split_off(1), std::mem::take(&mut cache.values));
-        cache.grow(4, 192).unwrap();
+        let (places, regions) = (cache.places, cache.regions.clone());
+        cache.take(&roomy, &grown).unwrap();
+        let own = cache.regions.clone();
+        cache.keys.iter_mut().for_each(|store| store.regions = Some(own.clone()));
         cache.keys.extend(keys);
         cache.values = values;
-        (cache.slots, cache.capacity) = (2, 64);
-        cache.grow(3, 128).unwrap();
+        (cache.places, cache.regions) = (places, regions);
+        cache.take(&least, &grown).unwrap();
         for store in cache.keys.iter().chain(&cache.values) {
-            let slots = store.by_slot().unwrap();
-            assert_eq!((slots.size(), store.places.size()[0]), (vec![3, 128, 2, 8], 3 * 128 + 1));
-            assert_eq!(slots.narrow(0, 0, 2).narrow(1, 0, 64).min().double_value(&[]), 3.0);
+            assert_eq!(store.places.size()[0], 2 * 128 + 64 + 1);
+            for slot in 0..2 {
+                assert_eq!(store.row(cache.region(slot), 64).unwrap().min().double_value(&[]), 3.0);
+            }
             // The rest is zeros.
-            assert_eq!(store.places.sum(Kind::Double).double_value(&[]), 3.0 * f64::from(2 * 2 * 64 * 8));
+            assert_eq!(store.places.sum(Kind::Double).double_value(&[]), 3.0 * f64::from(2 * 64 * 2 * 8));
         }
     }
 
     #[test]
+    fn a_long_row_takes_nothing_from_short_ones_and_gives_its_memory_back() {
+        let mut cache = cache();
+        let mut tokens = [10; 8];
+        cache.reserve(&needs(&cache, &tokens)).unwrap();
+        for (slot, number) in (0..8).zip(1..) {
+            let _ = cache.keys[1].row(cache.region(slot), 9).unwrap().fill_(f64::from(number));
+        }
+        for length in 10..3000 {
+            tokens[3] = length;
+            cache.reserve(&needs(&cache, &tokens)).unwrap();
+            let region = cache.region(3);
+            let _ = cache.keys[1].row(region, length).unwrap().narrow(0, length as i64 - 1, 1).fill_(4.0);
+            let used = length + 7 * 64;
+            assert!(cache.places >= used && cache.places <= 2 * used + 64, "{} for {used}", cache.places);
+        }
+        for (slot, number) in (0..8).zip(1..) {
+            let row = cache.keys[1].row(cache.region(slot), if slot == 3 { 2999 } else { 9 }).unwrap();
+            assert_eq!([row.min(), row.max()].map(|x| x.double_value(&[])), [f64::from(number); 2]);
+        }
+        tokens[3] = 10;
+        cache.renew(3);
+        cache.reserve(&needs(&cache, &tokens)).unwrap();
+        assert_eq!(cache.places, 8 * 64 + 64);
+    }
+
+    #[test]
     fn a_cache_that_is_released_has_no_memory_and_can_grow_again() {
-        let json = r#"{"model_type":"qwen2","vocab_size":50,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8}"#;
-        let config: ModelConfig = serde_json::from_str(json).unwrap();
-        let mut cache = KvCache::new(&config, 8, None, Kind::Float, Device::Cpu).unwrap();
+        let mut cache = cache();
         let bytes = |cache: &KvCache| {
             let stores = cache.keys.iter().chain(&cache.values);
             let rows = cache.kept.tokens() * 3 * 2 * 2 * 8 * 4;
             stores.map(|store| store.places.numel() * 4).sum::<usize>() + rows
         };
         let empty = bytes(&cache);
-        cache.reserve(4, 100).unwrap();
+        cache.reserve(&needs(&cache, &[100; 4])).unwrap();
         cache.keep(1, 7, vec![5; 40]).unwrap();
         assert!(bytes(&cache) > 4 * 100 * 3 * 2 * 2 * 8 * 4);
         cache.release().unwrap();
-        assert_eq!((bytes(&cache), cache.slots, cache.capacity), (empty, 0, 0));
-        cache.reserve(2, 64).unwrap();
+        assert_eq!((bytes(&cache), cache.is_empty()), (empty, true));
+        cache.reserve(&needs(&cache, &[64; 2])).unwrap();
         assert!(cache.keys.iter().all(|store| store.places.abs().max().double_value(&[]) == 0.0));
-        assert_eq!((cache.slots, cache.capacity), (2, 64));
+        assert_eq!((cache.places, cache.region(1)), (128, Region { start: 64, room: 64 }));
     }
 }

@@ -24,6 +24,7 @@ pub mod kv_cache_growth;
 mod next_tokens;
 mod pass;
 mod prefill;
+mod regions;
 mod request;
 mod row;
 mod sampler;
@@ -56,6 +57,7 @@ use row::Row;
 use sampler::{Form, Sampler};
 use scheduler::Scheduler;
 use slots::Slots;
+use std::iter::once;
 use tch::{Device, Kind};
 use unread_step::{UnreadStep, Weights};
 
@@ -82,7 +84,7 @@ impl Engine {
             return Err(PolicyError::Input("a classifier cannot draw tokens\nhint: load a language model".into()));
         }
         let (kind, device) = (model.kind(), model.device());
-        let cache = KvCache::new(model.config(), config.max_batch, config.cache_bytes, kind, device)?;
+        let cache = KvCache::new(model.config(), config.cache_bytes, kind, device)?;
         Ok(Self {
             model: model.config().clone(),
             kind,
@@ -100,7 +102,7 @@ impl Engine {
     pub fn submit(&mut self, request: Request) -> Result<()> {
         request.validate(&self.model)?;
         let cache = &self.scheduler.slots.cache;
-        if !cache.fits(1, request.most_tokens()) {
+        if !cache.fits(once(request.most_tokens())) {
             return Err(PolicyError::Input(format!(
                 "request {}: a prompt of {} tokens and `max_tokens` {} need more than the cache's {} bytes, which are {} tokens\nhint: ask for fewer tokens, or give the cache more memory",
                 request.id,
@@ -147,7 +149,7 @@ impl Engine {
     /// How many responses are under way, those whose prompts are being computed
     /// included.
     pub fn active(&self) -> usize {
-        self.scheduler.slots.extent().0
+        self.scheduler.slots.active()
     }
 
     /// How many requests wait for a place.
@@ -190,7 +192,7 @@ impl Engine {
     /// Frees the memory of all keys and values, so that something else can have it. Responses under way keep the tokens
     /// that they have drawn. Before they continue, they are computed again, with the weights of then.
     pub fn release_cache(&mut self) -> Result<()> {
-        if self.scheduler.slots.cache.slots == 0 {
+        if self.scheduler.slots.cache.is_empty() {
             return Ok(());
         }
         self.ahead = None;
@@ -321,9 +323,13 @@ impl Engine {
         let slots = &mut self.scheduler.slots;
         let rows = Decoding::after(slots, places);
         let form = Form::of(rows.iter().map(|of| of.row(slots)), self.model.vocab_size);
-        let has_room = rows.iter().all(|of| of.tokens(slots) <= slots.cache.capacity);
         let can_join = rows.len() < places.len() && !self.scheduler.waiting.is_empty();
-        if rows.is_empty() || can_join || !has_room || !form.is_plain() {
+        if rows.is_empty() || can_join || !form.is_plain() {
+            return Ok(None);
+        }
+        // The tokens of the step before are computed before a row moves, as the device does one thing after another.
+        let needs = slots.needs(|number| usize::from(rows.iter().any(|of| of.number == number)));
+        if !slots.cache.rearrange_for_graphs(&needs)? {
             return Ok(None);
         }
         match graphs.step(model, before.weights.addresses, slots, &rows, form, Some(&before.tokens))? {

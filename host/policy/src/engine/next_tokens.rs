@@ -54,7 +54,7 @@ impl NextTokens {
         }))
     }
 
-    /// `last` is the last place that there is.
+    /// `last` is the place that belongs to no row.
     fn masked(
         config: &ModelConfig,
         [starts, lengths]: [&Tensor; 2],
@@ -62,8 +62,12 @@ impl NextTokens {
         last: i64,
         kind: Kind,
     ) -> Result<Self> {
-        let places = starts.f_unsqueeze(1)?.f_add(&arange(0, longest, 1, starts.device())?)?;
-        let places = places.f_flatten(0, 1)?.try_clamp_max(last)?;
+        // After a short row come the places of others, whose numbers may not be finite: 0 times NaN is NaN.
+        let column = arange(0, longest, 1, starts.device())?;
+        let is_own = column.f_lt_tensor(&lengths.f_unsqueeze(1)?)?;
+        let places = starts.f_unsqueeze(1)?.f_add(&column)?;
+        let places = places.f_where_self(&is_own, &Tensor::f_full([1], last, (Kind::Int64, starts.device()))?)?;
+        let places = places.f_flatten(0, 1)?;
         Ok(Self::Masked { places, masks: StepMasks::new(config, lengths, longest, kind)? })
     }
 

@@ -18,7 +18,7 @@ use tch::Tensor;
 /// rows. The cache of `prefill` is computed first, so that the rows may include one whose prompt it completes.
 pub(super) fn run(model: &Model, slots: &mut Slots, inputs: &StepInputs, prefill: &Prefill) -> Result<Option<Tensor>> {
     let parts = prefill.parts.iter().map(|part| Part::new(model, slots, part)).collect::<Result<Vec<_>>>()?;
-    let copies = inputs.copies()?.map(|[from, to]| Copies { from, to, tokens: prefill.copied });
+    let copies = inputs.copies()?;
     logits(model, &mut slots.cache, inputs, &parts, copies.as_ref())
 }
 
@@ -32,7 +32,7 @@ fn logits(
     cache: &mut KvCache,
     inputs: &StepInputs,
     parts: &[Part],
-    copies: Option<&Copies>,
+    copies: Option<&[Tensor; 2]>,
 ) -> Result<Option<Tensor>> {
     let (config, count) = (model.config(), inputs.rows());
     let (how, rotation) = (model.layer_parts(), model.rotary.at(&inputs.positions()?)?);
@@ -51,8 +51,8 @@ fn logits(
         }
         let projected = layer.project(how, &x, &rotation)?;
         cache.write(index, &places, &projected.key, &projected.value)?;
-        if let Some(Copies { from, to, tokens }) = copies {
-            cache.copy_layer(index, from, to, *tokens)?;
+        if let Some([from, to]) = copies {
+            cache.copy_layer(index, from, to)?;
         }
         let mut pieces = split(projected, &sizes)?.into_iter();
         let own = pieces.next();
@@ -125,11 +125,4 @@ impl Part {
         let query = own.query.f_unsqueeze(0)?.f_transpose(1, 2)?;
         attention(&query, &keys, &values, mask)
     }
-}
-
-/// The slots that copy prompts, as many of their tokens.
-struct Copies {
-    from: Tensor,
-    to: Tensor,
-    tokens: usize,
 }

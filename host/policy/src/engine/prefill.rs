@@ -11,13 +11,18 @@ use std::iter::repeat_n;
 pub(super) struct Prefill {
     pub(super) parts: Vec<PrefillPart>,
     /// Rows that copy the prompt of another row, computed in this pass or
-    /// before: pairs of (from, to).
-    pub(super) copies: Vec<(usize, usize)>,
-    /// The longest of these prompts, in tokens.
-    pub(super) copied: usize,
+    /// before.
+    pub(super) copies: Vec<Copied>,
     /// The keys and values that rows have from earlier turns of their
     /// conversations.
     pub(super) restored: Vec<Restored>,
+}
+
+/// The first `tokens` tokens of one row, which another begins with.
+pub(super) struct Copied {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) tokens: usize,
 }
 
 /// The first `tokens` tokens of a row, which an earlier turn computed.

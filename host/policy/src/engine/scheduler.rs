@@ -3,7 +3,7 @@
 //! waiting requests and keep the tokens that they have drawn.
 
 use super::kept::KeptLayers;
-use super::prefill::{Prefill, PrefillPart, Restored};
+use super::prefill::{Copied, Prefill, PrefillPart, Restored};
 use super::request::{EngineConfig, Request};
 use super::row::Row;
 use super::slots::{PartialPrefill, Slots};
@@ -72,9 +72,8 @@ impl Scheduler {
         let mut order: Vec<(u64, usize)> = self.slots.under_way().map(|row| (row.arrival, row.tokens())).collect();
         let active = order.len();
         order.sort_unstable();
-        let longest = |order: &[(u64, usize)]| order.iter().map(|(_, tokens)| *tokens).max().unwrap_or_default();
         // One row always fits: `Engine::submit` checks it.
-        while order.len() > 1 && !self.slots.cache.fits(order.len(), longest(&order)) {
+        while order.len() > 1 && !self.slots.cache.fits(order.iter().map(|(_, tokens)| *tokens)) {
             order.pop();
         }
         if order.len() == active {
@@ -113,8 +112,7 @@ impl Scheduler {
         while let Some(next) = self.next_in_line() {
             let (number, time) = (self.slots.rows.len(), next.tokens() - 1);
             if let Some(twin) = self.twin(next) {
-                prefill.copies.push((twin, number));
-                prefill.copied = prefill.copied.max(time);
+                prefill.copies.push(Copied { from: twin, to: number, tokens: time });
             } else if let Some((tokens, layers)) = self.kept(next) {
                 if width * fresh.len() + (time - tokens) > room {
                     break;
@@ -173,9 +171,8 @@ impl Scheduler {
     /// The request that has waited longest, if there is a place for it.
     fn next_in_line(&self) -> Option<&Row> {
         let next = self.waiting.front()?;
-        let (rows, longest) = self.slots.extent();
-        let fits = rows < self.max_batch && self.slots.cache.fits(rows + 1, longest.max(next.tokens()));
-        fits.then_some(next)
+        let all = self.slots.under_way().chain(once(next)).map(Row::tokens);
+        (self.slots.active() < self.max_batch && self.slots.cache.fits(all)).then_some(next)
     }
 
     /// Takes the request that has waited longest. Its prompt will have the keys and values of the present weights.

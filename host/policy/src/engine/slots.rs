@@ -2,6 +2,7 @@
 //! is free for another.
 
 use super::kv_cache::KvCache;
+use super::regions::Need;
 use super::row::Row;
 use crate::error::Result;
 use crate::out_of_memory::Phase;
@@ -37,9 +38,9 @@ impl Slots {
         self.rows.iter().chain(self.partial.iter().map(|partial| &partial.row))
     }
 
-    /// The number of rows, and the tokens of the longest.
-    pub(super) fn extent(&self) -> (usize, usize) {
-        self.under_way().fold((0, 0), |(rows, longest), row| (rows + 1, longest.max(row.tokens())))
+    /// How many rows are under way.
+    pub(super) fn active(&self) -> usize {
+        self.rows.len() + usize::from(self.partial.is_some())
     }
 
     /// The slot of a row under way, by the row's number.
@@ -55,35 +56,30 @@ impl Slots {
 
     /// Gives every row a slot, and makes room in the cache for the next token of each.
     pub(super) fn reserve(&mut self) -> Result<()> {
-        let (rows, longest) = self.extent();
-        let grows = rows > self.cache.slots || longest > self.cache.capacity;
-        if grows {
-            // The cache may have fewer slots then.
-            self.close_gaps(rows)?;
-        }
         let used: BTreeSet<usize> = self.under_way().filter_map(|row| row.slot).collect();
         let mut free = (0..).filter(|slot| !used.contains(slot));
         let partial = self.partial.as_mut().map(|partial| &mut partial.row);
         for row in self.rows.iter_mut().chain(partial).filter(|row| row.slot.is_none()) {
             row.slot = free.next();
-        }
-        if grows { self.cache.reserve(rows, longest) } else { Ok(()) }
-    }
-
-    /// Moves the rows in slots from `count` on to free ones before.
-    fn close_gaps(&mut self, count: usize) -> Result<()> {
-        let used: BTreeSet<usize> = self.under_way().filter_map(|row| row.slot).collect();
-        let mut free = (0..count).filter(|slot| !used.contains(slot));
-        let partial = self.partial.as_mut().map(|partial| (partial.done, &mut partial.row));
-        for (tokens, row) in self.rows.iter_mut().map(|row| (row.tokens() - 1, row)).chain(partial) {
-            if let Some(from) = row.slot.filter(|&slot| slot >= count)
-                && let Some(to) = free.next()
-            {
-                self.cache.move_row(from, to, tokens)?;
-                row.slot = Some(to);
+            if let Some(slot) = row.slot {
+                self.cache.renew(slot);
             }
         }
-        Ok(())
+        let needs = self.needs(|_| 0);
+        self.cache.reserve(&needs)
+    }
+
+    /// What the rows under way need, each with so many tokens more, by the row's number.
+    pub(super) fn needs(&self, more: impl Fn(usize) -> usize) -> Vec<Need> {
+        let partial = self.partial.as_ref().map(|partial| partial.done);
+        let need = |(number, row): (usize, &Row)| {
+            // Every row has one after `reserve`.
+            let slot = row.slot.unwrap_or_default();
+            let (region, tokens) = (self.cache.region(slot), row.tokens() + more(number));
+            let computed = if number < self.rows.len() { tokens - 1 } else { partial.unwrap_or_default() };
+            Need { slot, region, computed: computed.min(region.room), tokens }
+        };
+        self.under_way().enumerate().map(need).collect()
     }
 
     /// Remembers that the logits of these requests were not finite. Their keys
@@ -92,9 +88,12 @@ impl Slots {
         self.broken.extend(requests);
     }
 
-    /// Clears a slot, unless a row has it.
+    /// Clears a slot, unless a row has it or its places.
     pub(super) fn clear_unused(&self, slot: usize) -> Result<()> {
-        if self.under_way().any(|row| row.slot == Some(slot)) { Ok(()) } else { self.cache.clear(slot) }
+        let region = self.cache.region(slot);
+        let mut used = self.under_way().filter_map(|row| row.slot);
+        let is_used = used.any(|other| other == slot || self.cache.region(other).overlaps(region));
+        if is_used { Ok(()) } else { self.cache.clear(slot) }
     }
 
     /// Keeps the keys and values of a row for the next turn of its conversation, unless some are of other weights than
@@ -146,7 +145,7 @@ mod tests {
         let config: ModelConfig = serde_json::from_str(json).unwrap();
         // Room for four slots of 64 tokens.
         let bytes = 4 * 64 * 2 * 2 * 8 * 4;
-        Slots::new(KvCache::new(&config, 8, Some(bytes), Kind::Float, Device::Cpu).unwrap())
+        Slots::new(KvCache::new(&config, Some(bytes), Kind::Float, Device::Cpu).unwrap())
     }
 
     /// Adds a row of this many tokens, whose keys are its number.
@@ -171,15 +170,17 @@ mod tests {
     }
 
     #[test]
-    fn the_last_rows_move_where_longer_ones_leave_room_for_fewer() {
+    fn rows_move_where_a_longer_one_comes() {
         let mut slots = slots();
         (0..4).for_each(|number| add(&mut slots, number, 10));
-        slots.remove(|row| row.request.id < 3).unwrap();
-        assert_eq!(in_slots(&slots), [(3, 3)]);
+        slots.remove(|row| [0, 2].contains(&row.request.id)).unwrap();
+        assert_eq!(in_slots(&slots), [(1, 1), (3, 3)]);
         add(&mut slots, 4, 100);
-        assert_eq!((in_slots(&slots), slots.cache.slots, slots.cache.capacity), (vec![(3, 0), (4, 1)], 2, 128));
-        let [keys, _] = slots.cache.row(0, 0, 9).unwrap();
-        assert_eq!((keys.min().double_value(&[]), keys.max().double_value(&[])), (3.0, 3.0));
+        assert_eq!(in_slots(&slots), [(1, 1), (3, 3), (4, 0)]);
+        for (slot, number) in [(1, 1.0), (3, 3.0)] {
+            let [keys, _] = slots.cache.row(0, slot, 9).unwrap();
+            assert_eq!((keys.min().double_value(&[]), keys.max().double_value(&[])), (number, number));
+        }
     }
 
     #[test]
@@ -188,11 +189,11 @@ mod tests {
         (0..4).for_each(|number| add(&mut slots, number, 10));
         slots.remove(|row| row.request.id < 3).unwrap();
         let mut row = slots.rows.pop().unwrap();
-        row.request.prompt = [1; 100].into();
-        slots.partial = Some(PartialPrefill { row, done: 99 });
+        row.request.prompt = [1; 200].into();
+        slots.partial = Some(PartialPrefill { row, done: 10 });
         slots.reserve().unwrap();
-        assert_eq!((slots.slot(0), slots.cache.capacity), (0, 128));
-        let [keys, _] = slots.cache.row(0, 0, 10).unwrap();
+        assert_eq!(slots.cache.region(slots.slot(0)).room, 256);
+        let [keys, _] = slots.cache.row(0, slots.slot(0), 10).unwrap();
         assert_eq!(keys.min().double_value(&[]), 3.0);
     }
 }
