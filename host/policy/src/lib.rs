@@ -44,7 +44,9 @@ pub use architecture::Architecture;
 pub use checkpoint::stored_kind;
 pub use config::{Head, ModelConfig, RopeScaling};
 pub use dtype::Dtype;
-pub use engine::{CacheUse, DrawnToken, Engine, EngineConfig, EngineStep, Finished, Request, cache_budget};
+pub use engine::{
+    CacheUse, DrawnToken, Engine, EngineConfig, EngineStep, Finished, Lookup, Proposals, Request, cache_budget,
+};
 pub use error::PolicyError;
 pub use fast_paths::CudaFastPaths;
 pub use head::score_place;

@@ -25,7 +25,7 @@ impl CouldDraw {
 
     /// What these rows could draw from `kept`, `[rows, vocab]`, which is 0 for tokens that are excluded or cut off, when
     /// they drew `drawn`, `[rows, 1]`. `None` if no row keeps it.
-    pub(super) fn of(rows: &[Row], kept: &Tensor, drawn: &Tensor) -> Result<Option<Self>> {
+    pub(super) fn of(rows: &[&Row], kept: &Tensor, drawn: &Tensor) -> Result<Option<Self>> {
         let numbered = (0i64..).zip(rows).filter(|(_, row)| row.request.sampling.keeps_cuts());
         let keeping: Vec<i64> = numbered.map(|(number, _)| number).collect();
         if keeping.is_empty() {

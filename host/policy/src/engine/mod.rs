@@ -14,6 +14,7 @@ mod cache_use;
 mod constrained;
 mod could_draw;
 mod decoding;
+mod drafts;
 mod draw_kernels;
 mod drawn;
 mod graphs;
@@ -21,6 +22,7 @@ mod inputs;
 mod kept;
 mod kv_cache;
 pub mod kv_cache_growth;
+mod lookup;
 mod next_tokens;
 mod pass;
 mod prefill;
@@ -37,16 +39,20 @@ mod unread_step;
 
 pub use cache_budget::cache_budget;
 pub use cache_use::CacheUse;
+pub use drafts::Proposals;
+pub use lookup::Lookup;
 pub use request::{DrawnToken, EngineConfig, EngineStep, Finished, Request};
 
 use crate::config::{Head, ModelConfig};
 use crate::device::give_back;
 use crate::error::{PolicyError, Result};
+use crate::memory::Footprint;
 use crate::model::Model;
 use crate::out_of_memory::Phase;
 use constrained::constrain;
 use decoding::Decoding;
-use drawn::Pick;
+use drafts::{accepted, drafts};
+use drawn::{Pick, pairs};
 use gavel_data::FinishReason;
 use graphs::{Computed, Graphs};
 use inputs::HostInputs;
@@ -74,6 +80,7 @@ pub struct Engine {
     /// Where steps without prompts can be repeated.
     graphs: Option<Graphs>,
     prefilled: u64,
+    proposals: Proposals,
 }
 
 impl Engine {
@@ -95,6 +102,7 @@ impl Engine {
             graphs: Graphs::on(device, kind),
             config,
             prefilled: 0,
+            proposals: Proposals::default(),
         })
     }
 
@@ -132,7 +140,14 @@ impl Engine {
     /// token: for callers that find the end in the text. `None` if there is no
     /// such request or it has already ended.
     pub fn finish(&mut self, id: u64) -> Result<Option<Finished>> {
-        self.scheduler.slots.keep(|row| row.request.id == id, self.scheduler.changes)?;
+        self.finish_after(id, usize::MAX)
+    }
+
+    /// The same with the first `tokens` tokens of the response: a step may have drawn more than the one that ends it.
+    pub fn finish_after(&mut self, id: u64, tokens: usize) -> Result<Option<Finished>> {
+        let slots = &mut self.scheduler.slots;
+        slots.rows.iter_mut().filter(|row| row.request.id == id).for_each(|row| row.truncate(tokens));
+        slots.keep(|row| row.request.id == id, self.scheduler.changes)?;
         Ok(self.scheduler.remove(id)?.map(|row| row.finish(FinishReason::Stop)))
     }
 
@@ -166,6 +181,17 @@ impl Engine {
     /// How often a row was put back because the cache was full.
     pub fn preemptions(&self) -> u64 {
         self.scheduler.preemptions
+    }
+
+    /// The memory of keys and values now.
+    pub fn cache_use(&self) -> CacheUse {
+        let per_token = Footprint::new(&self.model, self.kind, self.device).cache_per_token() as usize;
+        CacheUse::of(&self.scheduler.slots, per_token)
+    }
+
+    /// How many tokens prompt look-up has proposed.
+    pub fn proposals(&self) -> Proposals {
+        self.proposals
     }
 
     /// How many tokens of prompts were computed, padding included.
@@ -205,7 +231,7 @@ impl Engine {
     }
 
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
-    /// every row whose prompt is computed, including those completed in this step. A GPU may already compute the next
+    /// every row whose prompt is computed, including those completed in this step. With [`Lookup`], a row may get several. A GPU may already compute the next
     /// step when this returns, whose tokens are not used if anything changes that they depend on. After
     /// [`NonFinite`](PolicyError::NonFinite) and [`Constraint`](PolicyError::Constraint) nothing was drawn: once that
     /// request is [cancelled](Self::cancel) or [finished](Self::finish), the others continue. After another error the
@@ -230,14 +256,15 @@ impl Engine {
         }
         let phase = Phase::Rollout { rows: self.scheduler.slots.rows.len(), prompts: prefill.tokens() };
         let picks = match ahead {
-            Some((places, step)) => self.read(model, step, &places).map(Some),
+            Some((places, step)) => self.read(model, step, &places).map(|picks| Some(alone(picks))),
             None => self.compute(model, &prefill, weights),
         };
         let picks = picks.map_err(|error| error.during(phase))?;
         let Some(picks) = picks else { return Ok(EngineStep::default()) };
         let slots = &mut self.scheduler.slots;
         let picked = slots.rows.iter().zip(&picks);
-        let broken: Vec<&Row> = picked.filter(|(_, pick)| !pick.logprob.is_finite()).map(|(row, _)| row).collect();
+        let is_broken = |picks: &[Pick]| picks.first().is_some_and(|pick| !pick.logprob.is_finite());
+        let broken: Vec<&Row> = picked.filter(|(_, picks)| is_broken(picks)).map(|(row, _)| row).collect();
         if let Some(first) = broken.first() {
             let error = PolicyError::NonFinite { request: first.request.id, position: first.response.len() };
             let requests: Vec<u64> = broken.iter().map(|row| row.request.id).collect();
@@ -246,29 +273,32 @@ impl Engine {
             return Err(error);
         }
         let mut drawn = Vec::with_capacity(slots.rows.len());
-        for (row, pick) in slots.rows.iter_mut().zip(picks) {
-            row.response.push(pick.token);
-            row.logprobs.push(pick.logprob);
-            row.versions.push(version);
-            if row.request.sampling.masked {
-                row.masks.push(&pick.mask);
+        for (row, picks) in slots.rows.iter_mut().zip(picks) {
+            for pick in picks {
+                // It may end with a token before the last that was proposed.
+                if row.finish_reason().is_some() {
+                    break;
+                }
+                row.push(&pick, version);
+                drawn.push(DrawnToken { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
             }
-            if let Some(constraint) = &mut row.constraint {
-                constraint.advance(pick.token);
-            }
-            drawn.push(DrawnToken { id: row.request.id, token: pick.token, logprob: pick.logprob, top: pick.top });
         }
+        self.proposals.accepted += (drawn.len() - slots.rows.len()) as u64;
         slots.keep(|row| row.finish_reason().is_some(), changes).map_err(|error| error.during(phase))?;
         let ended = slots.remove(|row| row.finish_reason().is_some())?;
         let finish = |row: Row| row.finish_reason().map(|reason| row.finish(reason));
         Ok(EngineStep { drawn, finished: ended.into_iter().filter_map(finish).collect() })
     }
 
-    /// Computes `prefill` and draws a token for each row; `None` without rows.
-    fn compute(&mut self, model: &Model, prefill: &Prefill, weights: Weights) -> Result<Option<Vec<Pick>>> {
+    /// Computes `prefill` and draws a token for each row, or several where tokens were proposed; `None` without rows.
+    fn compute(&mut self, model: &Model, prefill: &Prefill, weights: Weights) -> Result<Option<Vec<Vec<Pick>>>> {
         let slots = &mut self.scheduler.slots;
         let vocab = self.model.vocab_size;
-        let (rows, form) = (Decoding::all(slots), Form::of(slots.rows.iter(), vocab));
+        let (mut rows, form) = (Decoding::all(slots), Form::of(slots.rows.iter(), vocab));
+        let count = rows.len();
+        rows.extend(self.config.lookup.iter().flat_map(|lookup| drafts(lookup, slots)));
+        let proposed = rows.len() - count;
+        self.proposals.proposed += proposed as u64;
         let graphs = self.graphs.as_mut().filter(|graphs| graphs.is_usable());
         let (inputs, computed) = match graphs.filter(|_| prefill.is_empty() && !rows.is_empty()) {
             Some(graphs) => graphs.step(model, weights.addresses, slots, &rows, form, None)?,
@@ -286,12 +316,18 @@ impl Engine {
             Computed::Logits(logits) => {
                 // The device may still compute them.
                 let logits = constrain(&mut slots.rows, logits)?;
-                self.sampler.sample(&slots.rows, &logits, &inputs, form).map(Some)
+                let of_picks: Vec<&Row> = rows.iter().map(|of| of.row(slots)).collect();
+                let picks = self.sampler.sample(&of_picks, &logits, &inputs, form)?;
+                Ok(Some(accepted(&rows, picks)))
+            }
+            Computed::Tokens(drawn) if proposed > 0 => {
+                let picks = pairs(&drawn.pairs)?.into_iter().map(Pick::new).collect();
+                Ok(Some(accepted(&rows, picks)))
             }
             Computed::Tokens(drawn) => {
                 let step = UnreadStep::new(slots, &rows, &drawn, weights)?;
                 let places: Vec<usize> = (0..rows.len()).collect();
-                self.read(model, step, &places).map(Some)
+                self.read(model, step, &places).map(|picks| Some(alone(picks)))
             }
         }
     }
@@ -317,7 +353,9 @@ impl Engine {
     /// can join it.
     fn start_next(&mut self, model: &Model, before: &UnreadStep, places: &[usize]) -> Result<Option<UnreadStep>> {
         let Some(graphs) = self.graphs.as_mut().filter(|graphs| graphs.is_usable()) else { return Ok(None) };
-        if self.scheduler.has_prompts() {
+        // The host proposes tokens, and has to know those before.
+        let proposes = self.config.lookup.as_ref().is_some_and(|lookup| lookup.is_used_for(places.len()));
+        if proposes || self.scheduler.has_prompts() {
             return Ok(None);
         }
         let slots = &mut self.scheduler.slots;
@@ -337,4 +375,9 @@ impl Engine {
             (_, Computed::Logits(_)) => Ok(None),
         }
     }
+}
+
+/// One token for each row.
+fn alone(picks: Vec<Pick>) -> Vec<Vec<Pick>> {
+    picks.into_iter().map(|pick| vec![pick]).collect()
 }

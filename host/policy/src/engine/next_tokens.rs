@@ -64,9 +64,8 @@ impl NextTokens {
     ) -> Result<Self> {
         // After a short row come the places of others, whose numbers may not be finite: 0 times NaN is NaN.
         let column = arange(0, longest, 1, starts.device())?;
-        let is_own = column.f_lt_tensor(&lengths.f_unsqueeze(1)?)?;
-        let places = starts.f_unsqueeze(1)?.f_add(&column)?;
-        let places = places.f_where_self(&is_own, &Tensor::f_full([1], last, (Kind::Int64, starts.device()))?)?;
+        let is_others = column.f_ge_tensor(&lengths.f_unsqueeze(1)?)?;
+        let places = starts.f_unsqueeze(1)?.f_add(&column)?.try_masked_fill(&is_others, last)?;
         let places = places.f_flatten(0, 1)?;
         Ok(Self::Masked { places, masks: StepMasks::new(config, lengths, longest, kind)? })
     }

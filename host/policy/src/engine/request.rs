@@ -1,5 +1,6 @@
 //! The engine's requests and its results.
 
+use super::lookup::Lookup;
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
 use crate::sampling::Sampling;
@@ -21,11 +22,13 @@ pub struct EngineConfig {
     pub cache_bytes: Option<usize>,
     /// Whether the keys and values of responses under way are computed again when the weights change.
     pub recompute_cache: bool,
+    /// Tokens are proposed by prompt look-up; none if it is not set. Nothing but the speed changes.
+    pub lookup: Option<Lookup>,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { max_batch: 256, prefill_tokens: 4096, cache_bytes: None, recompute_cache: false }
+        Self { max_batch: 256, prefill_tokens: 4096, cache_bytes: None, recompute_cache: false, lookup: None }
     }
 }
 
@@ -34,7 +37,7 @@ impl EngineConfig {
         if self.max_batch == 0 || self.prefill_tokens == 0 {
             return Err(PolicyError::Input("`max_batch` and `prefill_tokens` must be at least 1".into()));
         }
-        Ok(())
+        self.lookup.as_ref().map_or(Ok(()), Lookup::validate)
     }
 }
 
@@ -103,7 +106,8 @@ impl Request {
 /// What one step of the engine did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EngineStep {
-    /// The tokens that were drawn, one for each row whose prompt is computed.
+    /// The tokens that were drawn, one for each row whose prompt is computed, or several one after another where tokens
+    /// were proposed.
     pub drawn: Vec<DrawnToken>,
     /// The responses that ended with theirs.
     pub finished: Vec<Finished>,

@@ -1,5 +1,6 @@
 //! A response under way.
 
+use super::drawn::Pick;
 use super::request::{Finished, Request};
 use gavel_data::{ConstraintState, FinishReason, SamplingMasks, seed};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -86,6 +87,29 @@ impl Row {
             Some(FinishReason::Length)
         } else {
             None
+        }
+    }
+
+    /// Adds a token that weights of this version drew.
+    pub(super) fn push(&mut self, pick: &Pick, version: u64) {
+        self.response.push(pick.token);
+        self.logprobs.push(pick.logprob);
+        self.versions.push(version);
+        if self.request.sampling.masked {
+            self.masks.push(&pick.mask);
+        }
+        if let Some(constraint) = &mut self.constraint {
+            constraint.advance(pick.token);
+        }
+    }
+
+    /// Forgets the tokens after the first `tokens` of the response.
+    pub(super) fn truncate(&mut self, tokens: usize) {
+        if tokens < self.response.len() {
+            self.response.truncate(tokens);
+            self.logprobs.truncate(tokens);
+            self.versions.truncate(tokens);
+            self.masks.truncate(tokens);
         }
     }
 

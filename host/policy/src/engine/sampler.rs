@@ -74,11 +74,12 @@ impl Sampler {
         self.seen = Seen::default();
     }
 
-    /// Draws from `logits`, `[rows, vocab]`, of which the last may be padding, with one transfer to the host. Where a row
-    /// asks for them, there is one more for the most probable tokens, and one for the tokens that could be drawn.
+    /// Draws for `rows`, some of which may be the same with another last token, from `logits`, `[rows, vocab]`, of which
+    /// the last may be padding, with one transfer to the host. Where a row asks for them, there is one more for the most
+    /// probable tokens, and one for the tokens that could be drawn.
     pub(super) fn sample(
         &mut self,
-        rows: &[Row],
+        rows: &[&Row],
         logits: &Tensor,
         inputs: &StepInputs,
         form: Form,
@@ -115,7 +116,7 @@ impl Sampler {
     /// if not, it sorts all.
     fn truncated(
         &self,
-        rows: &[Row],
+        rows: &[&Row],
         probs: &Tensor,
         inputs: &StepInputs,
         form: Form,
@@ -132,7 +133,7 @@ impl Sampler {
 }
 
 /// Draws from `probs`, where constraints alone exclude tokens.
-fn whole(rows: &[Row], probs: &Tensor, inputs: &StepInputs, form: Form) -> Result<(Draw, Vec<Pick>)> {
+fn whole(rows: &[&Row], probs: &Tensor, inputs: &StepInputs, form: Form) -> Result<(Draw, Vec<Pick>)> {
     let draw = draw_from(probs, probs, inputs, form)?;
     let could_draw = CouldDraw::of(rows, probs, &draw.tokens)?;
     let picks = picks(&draw, None, could_draw.as_ref())?.unwrap_or_default();
@@ -192,7 +193,7 @@ fn draw_from(probs: &Tensor, kept: &Tensor, inputs: &StepInputs, form: Form) -> 
 
 /// For each row, the most probable tokens that it asks for, as far as they are possible; empty if no row asks. They are
 /// computed from logits, as a probability that is 0 in 32 bits still has a log-probability.
-fn most_probable(rows: &[Row], logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
+fn most_probable(rows: &[&Row], logits: &Tensor) -> Result<Vec<Vec<(u32, f32)>>> {
     let wanted = || rows.iter().map(|row| row.request.top_logprobs);
     let Some(most) = wanted().max().filter(|most| *most > 0) else { return Ok(Vec::new()) };
     let (values, tokens) = logits.f_log_softmax(-1, None)?.f_topk(most as i64, -1, true, true)?;

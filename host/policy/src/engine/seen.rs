@@ -16,7 +16,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// The tokens of the rows in `slots`, `[rows]`: `[rows, vocab]`. They are right for rows that have a penalty.
-    pub(super) fn of(&mut self, rows: &[Row], slots: &Tensor, vocab: i64) -> Result<Tensor> {
+    pub(super) fn of(&mut self, rows: &[&Row], slots: &Tensor, vocab: i64) -> Result<Tensor> {
         let count = rows.iter().filter_map(|row| row.slot).max().map_or(0, |last| last + 1);
         let tokens = match self.tokens.take().filter(|_| self.rows.len() >= count) {
             Some(tokens) => tokens,
@@ -32,7 +32,7 @@ impl Seen {
             *filled = filled.filter(|arrival| now.get(&slot) == Some(arrival));
         }
         let penalised = rows.iter().filter(|row| row.request.sampling.repetition_penalty != 1.0);
-        let placed = penalised.filter_map(|row| Some((row, row.slot?)));
+        let placed = penalised.filter_map(|row| Some((*row, row.slot?)));
         let fresh: Vec<(&Row, usize)> = placed.filter(|(row, slot)| self.rows[*slot] != Some(row.arrival)).collect();
         if !fresh.is_empty() {
             fill(tokens, &fresh)?;
@@ -83,7 +83,7 @@ mod tests {
     fn step(seen: &mut Seen, rows: &mut [Row]) -> Vec<Vec<i64>> {
         let slots: Vec<i64> = rows.iter().filter_map(|row| Some(row.slot? as i64)).collect();
         let slots = Tensor::from_slice(&slots);
-        let found = seen.of(rows, &slots, 10).unwrap();
+        let found = seen.of(&rows.iter().collect::<Vec<_>>(), &slots, 10).unwrap();
         seen.add(&slots, &Tensor::full([rows.len() as i64], 7, (Kind::Int64, Device::Cpu))).unwrap();
         rows.iter_mut().for_each(|row| row.response.push(7));
         let tokens = |row| Vec::<i64>::try_from(found.get(row).nonzero().view(-1)).unwrap();
