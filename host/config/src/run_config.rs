@@ -96,7 +96,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-const MAY_DIFFER: [&str; 21] = [
+const MAY_DIFFER: [&str; 22] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -108,6 +108,7 @@ const MAY_DIFFER: [&str; 21] = [
     "rollout.max_batch",
     "rollout.cache_memory",
     "rollout.engine",
+    "rollout.speculative_config",
     "reward",
     "plugin",
     "chat",

@@ -7,6 +7,7 @@ use crate::grammar::GrammarTable;
 use crate::loading_table::LoadingTable;
 use crate::plugin::PluginName;
 use crate::served::ServedTable;
+use crate::speculative::SpeculativeTable;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::{CallLog, SandboxConfig};
@@ -214,6 +215,9 @@ pub struct RolloutTable {
     /// The most memory that keys and values take; no limit by default. Responses that do not fit wait.
     #[schemars(with = "Option<gavel_data::SizeForm>")]
     pub cache_memory: Option<ByteSize>,
+    /// Tokens are proposed before they are drawn; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speculative_config: Option<SpeculativeTable>,
 }
 
 fn eight() -> usize {
@@ -252,6 +256,7 @@ impl RolloutTable {
         }
         self.grammar.as_ref().map_or(Ok(()), GrammarTable::validate)?;
         self.check_engine()?;
+        self.speculative_config.as_ref().map_or(Ok(()), SpeculativeTable::validate)?;
         self.sampling(Vec::new()).validate().map_err(|error| ConfigError::about("rollout", "rollout", error))
     }
 
@@ -303,7 +308,8 @@ impl RolloutTable {
     /// no room for more.
     pub fn engine(&self, responses: usize) -> EngineConfig {
         let max_batch = self.max_batch.min(responses.max(1));
-        EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), ..EngineConfig::default() }
+        let lookup = self.speculative_config.as_ref().map(SpeculativeTable::lookup);
+        EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), lookup, ..EngineConfig::default() }
     }
 
     /// How responses are drawn in training. They end at one of `stop_ids`, the tokenizer's stop tokens, or at one of

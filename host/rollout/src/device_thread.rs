@@ -175,12 +175,20 @@ struct Active {
     reader: Option<StopReader>,
     reply: Reply,
     requested: Instant,
-    has_begun: bool,
+    /// The tokens that were read.
+    tokens: usize,
+    /// Whether a stop text was found.
+    is_stopped: bool,
 }
 
 impl Active {
+    fn has_begun(&self) -> bool {
+        self.tokens > 0
+    }
+
     /// Reads the next token. Returns whether it completes a stop text.
     fn push(&mut self, drawn: DrawnToken) -> Result<bool, TextError> {
+        self.tokens += 1;
         let Some(reader) = &mut self.reader else { return Ok(false) };
         let certain = reader.push(drawn.token)?;
         if let Reply::Stream(events) = &self.reply {
@@ -188,6 +196,7 @@ impl Active {
             // A receiver that is gone is noticed before the next step.
             let _ = events.send(Event::Piece(Piece { text: certain.text, token }));
         }
+        self.is_stopped = certain.stopped;
         Ok(certain.stopped)
     }
 
@@ -346,7 +355,7 @@ impl Owner {
             }
             submitted.push(id);
             self.observer.accepted(prompt);
-            self.active.insert(id, Active { reader, reply, requested: Instant::now(), has_begun: false });
+            self.active.insert(id, Active { reader, reply, requested: Instant::now(), tokens: 0, is_stopped: false });
             self.unbegun.push_back(id);
         }
         Ok(())
@@ -375,7 +384,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Draws one token of every response, and sends those that end with theirs.
+    /// Draws one token of every response, or more where tokens are proposed, and sends those that end with theirs.
     fn step(&mut self) -> Result<(), PolicyError> {
         self.drop_abandoned()?;
         if self.is_paused {
@@ -386,16 +395,17 @@ impl Owner {
         self.begun.extend(drawn.iter().map(|drawn| drawn.id));
         for drawn in drawn {
             let id = drawn.id;
-            let Some(active) = self.active.get_mut(&id) else { continue };
-            if !std::mem::replace(&mut active.has_begun, true) {
+            // Nothing comes after a stop text, even if it was drawn.
+            let Some(active) = self.active.get_mut(&id).filter(|active| !active.is_stopped) else { continue };
+            if !active.has_begun() {
                 self.observer.first_token(active.requested.elapsed());
             }
             match active.push(drawn) {
                 Ok(false) => {}
                 Ok(true) => match finished.iter_mut().find(|finished| finished.id == id) {
-                    // The last token that it may have completes a stop text.
-                    Some(finished) => finished.finish_reason = FinishReason::Stop,
-                    None => finished.extend(self.engine.finish(id)?),
+                    // One of the last tokens that it may have completes a stop text.
+                    Some(finished) => finished.stop_after(active.tokens),
+                    None => finished.extend(self.engine.finish_after(id, active.tokens)?),
                 },
                 Err(error) => self.fail_one(id, error.into())?,
             }
@@ -430,7 +440,7 @@ impl Owner {
     fn drop_abandoned(&mut self) -> Result<(), PolicyError> {
         let most = self.unbegun.len().min(self.config.max_batch);
         let waiting: Vec<u64> = self.unbegun.drain(..most).collect();
-        let waits = |id: &u64| self.active.get(id).is_some_and(|active| !active.has_begun);
+        let waits = |id: &u64| self.active.get(id).is_some_and(|active| !active.has_begun());
         let waiting: Vec<u64> = waiting.into_iter().filter(waits).collect();
         for id in std::mem::take(&mut self.begun).into_iter().chain(waiting.iter().copied()) {
             if self.active.get(&id).is_some_and(Active::is_abandoned) {

@@ -95,6 +95,8 @@ pub(super) struct MiniBatch {
 struct Rollout {
     /// Responses that are drawn together.
     rows: u64,
+    /// Tokens that a step draws at most: one a response, and proposed ones.
+    draws: u64,
     prompt: u64,
     response: u64,
     truncated: bool,
@@ -171,6 +173,11 @@ impl<'a> Plan<'a> {
         let training = rollout.sampling(Vec::new());
         let validation = config.validation.sampling(training.clone(), config.data.validation_samples);
         let drawing = if answers > 0 { vec![training, validation] } else { vec![training] };
+        let rows = most.min(rollout.max_batch as u64);
+        let proposing = rollout
+            .speculative_config
+            .as_ref()
+            .map(|of| rows.min(of.disable_by_batch_size as u64).saturating_mul(of.num_speculative_tokens as u64 + 1));
         let adapters = adapters(&config.model, &setup.sizes)?;
         let device = select(setup.planned.as_ref(), &config.model.device)?;
         let plan = Self {
@@ -192,7 +199,8 @@ impl<'a> Plan<'a> {
             changed_logits: ChangedLogits::default(),
             batch,
             rollout: Rollout {
-                rows: most.min(rollout.max_batch as u64),
+                rows,
+                draws: rows.max(proposing.unwrap_or_default()),
                 prompt: prompt.max(longest(&setup.validation)),
                 response: drawing.iter().map(|sampling| sampling.max_tokens).max().unwrap_or_default() as u64,
                 // A grammar's masks take no more than sorting.
@@ -339,7 +347,7 @@ impl<'a> Plan<'a> {
         let (model, shape) = (self.model(), self.micro_batch());
         let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
         let prefill = model.layer(PassShape::unshared(prompts));
-        let sampling = model.sampling(self.rollout.rows, self.rollout.truncated);
+        let sampling = model.sampling(self.rollout.draws, self.rollout.truncated);
         let at_rest = self.at_rest();
         if at_rest.is_empty() {
             return vec![part("prompts, or logits and their sums", prefill.max(sampling))];
@@ -453,7 +461,8 @@ impl<'a> Plan<'a> {
         }
         if self.rollout.rows > 1 {
             let rows = self.rollout.rows / 2;
-            let rollout = Rollout { rows, ..self.rollout };
+            let draws = rows.max(self.rollout.draws / 2);
+            let rollout = Rollout { rows, draws, ..self.rollout };
             changes.push((format!("rollout.max_batch = {rows}"), Self { rollout, ..self.clone() }));
             let model = self.model();
             // A quarter of the memory still has room for some rows, and for at least one.
@@ -530,7 +539,7 @@ mod tests {
             max_tokens_per_micro_batch: 8192,
             changed_logits: ChangedLogits::default(),
             batch,
-            rollout: Rollout { rows: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
+            rollout: Rollout { rows: 64, draws: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
             cache_memory: Some(8 << 30),
             draws_here: true,
             reward_models: Vec::new(),

@@ -231,8 +231,9 @@ impl Engine {
     }
 
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
-    /// every row whose prompt is computed, including those completed in this step. With [`Lookup`], a row may get several. A GPU may already compute the next
-    /// step when this returns, whose tokens are not used if anything changes that they depend on. After
+    /// every row whose prompt is computed, including those completed in this step; with [`Lookup`], a row may get
+    /// several. A GPU may already compute the next step when this returns, whose tokens are not used if anything changes
+    /// that they depend on. After
     /// [`NonFinite`](PolicyError::NonFinite) and [`Constraint`](PolicyError::Constraint) nothing was drawn: once that
     /// request is [cancelled](Self::cancel) or [finished](Self::finish), the others continue. After another error the
     /// engine must not be used again.

@@ -147,3 +147,16 @@ pub struct Finished {
     /// Why it ended: `Stop` or `Length`.
     pub finish_reason: FinishReason,
 }
+
+impl Finished {
+    /// Ends it with the first `tokens` tokens, as if the last were a stop token.
+    pub fn stop_after(&mut self, tokens: usize) {
+        if tokens < self.response.len() {
+            self.response.truncate(tokens);
+            self.logprobs.truncate(tokens);
+            self.versions.truncate(tokens);
+            self.masks.truncate(tokens);
+        }
+        self.finish_reason = FinishReason::Stop;
+    }
+}

@@ -74,8 +74,8 @@ impl Sampler {
         self.seen = Seen::default();
     }
 
-    /// Draws for `rows`, some of which may be the same with another last token, from `logits`, `[rows, vocab]`, of which
-    /// the last may be padding, with one transfer to the host. Where a row asks for them, there is one more for the most
+    /// Draws for `rows`, of which some may be one row after several tokens, from `logits`, `[rows, vocab]`, of which the
+    /// last may be padding, with one transfer to the host. Where a row asks for them, there is one more for the most
     /// probable tokens, and one for the tokens that could be drawn.
     pub(super) fn sample(
         &mut self,
