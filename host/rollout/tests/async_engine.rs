@@ -4,10 +4,11 @@
 
 use futures::future::{join, join4, try_join_all};
 use gavel_data::FinishReason;
-use gavel_policy::{Device, EngineConfig, Model, ModelConfig, PolicyError, Sampling};
-use gavel_rollout::{AsyncEngine, CacheDuring, GenerateRequest, Observer, RolloutError, Weights};
+use gavel_policy::{Device, EngineConfig, Lookup, Model, ModelConfig, PolicyError, Sampling};
+use gavel_rollout::{AsyncEngine, CacheDuring, Completion, GenerateRequest, Observer, RolloutError, Weights};
 use gavel_text::TextModel;
 use serde_json::json;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -72,6 +73,37 @@ fn a_stop_text_ends_a_response_at_its_token_whole_or_streamed() {
     assert_eq!(shown.finish_reason, FinishReason::Stop);
     let ids: Vec<u32> = shown.tokens.iter().map(|drawn| drawn.token).collect();
     assert_eq!(ids, ended);
+}
+
+#[test]
+fn a_stop_text_ends_a_response_within_the_tokens_of_a_step() {
+    let lookup = Lookup { prompt_lookup_min: 1, ..Lookup::default() };
+    let proposing = engine_of(EngineConfig { lookup: Some(lookup), ..EngineConfig::default() }, Arc::new(()));
+    let plain = engine();
+    // So many letters of one kind that most proposed tokens are drawn.
+    let often = |stop: &[&str], seed| {
+        let request = request(seed, stop);
+        let mut sampling = Sampling::clone(&request.sampling);
+        sampling.logit_bias[0].1 = 99.0;
+        sampling.logit_bias[1..].iter_mut().for_each(|(_, bias)| *bias = 97.0);
+        GenerateRequest { sampling: Arc::new(sampling), ..request }
+    };
+    let mut lengths = HashSet::new();
+    for stop in ["b", "aab", "aaaa", "ca", "aaaaaaa"] {
+        let requests = || (0..12).map(|seed| often(&[stop], seed)).collect();
+        let (found, expected) = (whole(&proposing, requests()), whole(&plain, requests()));
+        for ((ids, logprobs, reason), (of_plain, _, reason_of_plain)) in found.iter().zip(&expected) {
+            assert_eq!((ids, logprobs.len(), reason), (of_plain, of_plain.len(), reason_of_plain), "{stop:?}");
+            lengths.insert(ids.len());
+        }
+        let shown = |engine: &AsyncEngine| -> Vec<(String, usize)> {
+            let whole = |completion: Completion| async { completion.whole().await };
+            let all = block_on(async { try_join_all(engine.stream(requests()).await?.into_iter().map(whole)).await });
+            all.unwrap().into_iter().map(|shown| (shown.text, shown.count)).collect()
+        };
+        assert_eq!(shown(&proposing), shown(&plain), "{stop:?}");
+    }
+    assert!(lengths.len() > 8, "{lengths:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod engine;
 mod engine_conversation;
 mod engine_prefill;
 mod forward;
+mod lookup;
 mod lora;
 mod packed;
 mod parity;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::ModelConfig;
 use crate::engine::unread_step::{UnreadStep, Weights};
-use crate::engine::{Engine, EngineConfig, Finished, Request};
+use crate::engine::{Engine, EngineConfig, Finished, Lookup, Request};
 use crate::sampling::Sampling;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -135,6 +135,23 @@ fn repeated_steps_draw_the_same_tokens() {
     // Tokens are drawn in the graph where nothing but the temperature matters.
     assert!(log.recorded.keys().any(|key| key.1) && log.recorded.keys().any(|key| !key.1), "{log:?}");
     assert!(log.recorded.keys().all(|(rows, _)| [1, 2, 4, 8, 16].contains(rows)), "{log:?}");
+}
+
+#[test]
+fn repeated_steps_draw_the_same_tokens_where_some_are_proposed() {
+    let model = model();
+    let repetitive = |id: u64| {
+        let sampling = Sampling { temperature: 0.2, ..Sampling::new(10 + (7 * id % 60) as usize, vec![]) };
+        let plain = request(id, sampling);
+        Request { prompt: plain.prompt.repeat(3).into(), ..plain }
+    };
+    let requests = || (0..12).map(repetitive).collect::<Vec<_>>();
+    let expected = draw(&mut Engine::new(&model, EngineConfig::default()).unwrap(), &model, requests());
+    // Of few rows, proposed tokens; of many rows, the next step before its tokens are read.
+    let lookup = Lookup { prompt_lookup_min: 1, disable_by_batch_size: 3, ..Lookup::default() };
+    let (mut engine, log) = engine_of(&model, EngineConfig { lookup: Some(lookup), ..EngineConfig::default() });
+    assert_same(&draw(&mut engine, &model, requests()), &expected);
+    assert!(engine.proposals().accepted > 10 && log.lock().unwrap().launched > 10, "{:?}", engine.proposals());
 }
 
 #[test]
