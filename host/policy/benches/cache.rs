@@ -79,7 +79,7 @@ impl Conversation {
 
     /// Adds 50 to 500 tokens of others.
     fn hear(&mut self, seed: u64) {
-        let seed = seed << 8 | self.turns as u64;
+        let seed = (seed << 8) | self.turns as u64;
         let length = 50 + (451.0 * uniform(1_000_000 + seed, 0)) as u64;
         self.tokens.extend((1..=length).map(|i| 3 + (256.0 * uniform(1_000_000 + seed, i)) as u32));
     }
@@ -97,7 +97,7 @@ impl Conversation {
     }
 
     fn seed(&self) -> u64 {
-        self.id << 8 | self.turns as u64
+        (self.id << 8) | self.turns as u64
     }
 }
 

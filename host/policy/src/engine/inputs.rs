@@ -99,7 +99,7 @@ impl HostInputs {
         bits(&|_, of| if of.top_p < 1.0 { f64::from(of.top_p) } else { f64::INFINITY }, f64::INFINITY);
         bits(&|_, of| f64::from(of.min_p), 0.0);
         bits(&|_, of| f64::from(of.repetition_penalty), 1.0);
-        let places = |row: usize, tokens: usize| (0..tokens).map(move |at| cache.place(slots.slot(row), at));
+        let places = |row: usize, tokens: usize| (cache.place(slots.slot(row), 0)..).take(tokens);
         numbers.extend(prefill.copies.iter().flat_map(|of| places(of.from, of.tokens)));
         numbers.extend(prefill.copies.iter().flat_map(|of| places(of.to, of.tokens)));
         let biases: Vec<_> = (0..).zip(rows).flat_map(|(number, of)| biases_of(number, of.row(slots))).collect();

@@ -82,7 +82,7 @@ fn nothing_is_proposed_while_many_rows_are_under_way() {
     let model = model(config());
     let draw = |rows: u64| {
         let mut engine = engine(&model, Some(Lookup { disable_by_batch_size: 2, ..lookup() }));
-        let request = |id| Request::new(id, [3, 4, 5, 6].repeat(3), Sampling::greedy(20, vec![]), id);
+        let request = |id| Request::new(id, [3u32, 4, 5, 6].repeat(3), Sampling::greedy(20, vec![]), id);
         run(&mut engine, &model, &(0..rows).map(request).collect::<Vec<_>>());
         engine.proposals()
     };
