@@ -10,8 +10,8 @@ use std::iter::repeat_n;
 #[derive(Default)]
 pub(super) struct Prefill {
     pub(super) parts: Vec<PrefillPart>,
-    /// Rows that copy the prompt of another row, computed in this pass or
-    /// before.
+    /// Rows that copy the prompt of another row, or its beginning, computed in
+    /// this pass or before.
     pub(super) copies: Vec<Copied>,
     /// The keys and values that rows have from earlier turns of their
     /// conversations.
@@ -32,7 +32,31 @@ pub(super) struct Restored {
     pub(super) layers: KeptLayers,
 }
 
+/// The first tokens of a row, if their keys and values are there already.
+pub(super) enum Beginning {
+    /// In an earlier turn.
+    Kept { tokens: usize, layers: KeptLayers },
+    /// In the row of this number.
+    Copied { from: usize, tokens: usize },
+}
+
+impl Beginning {
+    pub(super) fn tokens(&self) -> usize {
+        match self {
+            Self::Kept { tokens, .. } | Self::Copied { tokens, .. } => *tokens,
+        }
+    }
+}
+
 impl Prefill {
+    /// Gives a row the beginning that it has.
+    pub(super) fn begin(&mut self, row: usize, beginning: Beginning) {
+        match beginning {
+            Beginning::Kept { tokens, layers } => self.restored.push(Restored { row, tokens, layers }),
+            Beginning::Copied { from, tokens } => self.copies.push(Copied { from, to: row, tokens }),
+        }
+    }
+
     /// Whether there is nothing to compute.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.copies.is_empty() && self.restored.is_empty()

@@ -2,8 +2,7 @@
 //! arrival. If the cache is full, the rows that came last are put back to the
 //! waiting requests and keep the tokens that they have drawn.
 
-use super::kept::KeptLayers;
-use super::prefill::{Copied, Prefill, PrefillPart, Restored};
+use super::prefill::{Beginning, Copied, Prefill, PrefillPart};
 use super::request::{EngineConfig, Request};
 use super::row::Row;
 use super::slots::{PartialPrefill, Slots};
@@ -113,7 +112,8 @@ impl Scheduler {
             let (number, time) = (self.slots.rows.len(), next.tokens() - 1);
             if let Some(twin) = self.twin(next) {
                 prefill.copies.push(Copied { from: twin, to: number, tokens: time });
-            } else if let Some((tokens, layers)) = self.kept(next) {
+            } else if let Some(beginning) = self.beginning(next) {
+                let tokens = beginning.tokens();
                 if width * fresh.len() + (time - tokens) > room {
                     break;
                 }
@@ -121,7 +121,7 @@ impl Scheduler {
                 if time > tokens {
                     prefill.parts.push(PrefillPart::new(once((number, next)), tokens, time - tokens));
                 }
-                prefill.restored.push(Restored { row: number, tokens, layers });
+                prefill.begin(number, beginning);
             } else if time > 0 {
                 if width.max(time) * (fresh.len() + 1) > room {
                     break;
@@ -138,15 +138,25 @@ impl Scheduler {
         } else if prefill.parts.is_empty() && self.next_in_line().is_some() {
             // The prompt does not fit even into a step by itself.
             if let Some(row) = self.take_next() {
-                let kept = self.kept(&row);
-                let done = kept.as_ref().map_or(0, |(tokens, _)| *tokens);
+                let beginning = self.beginning(&row);
+                let done = beginning.as_ref().map_or(0, Beginning::tokens);
                 let number = self.slots.rows.len();
-                prefill.restored.extend(kept.map(|(tokens, layers)| Restored { row: number, tokens, layers }));
+                beginning.into_iter().for_each(|beginning| prefill.begin(number, beginning));
                 self.slots.partial = Some(PartialPrefill { row, done });
             }
             prefill.parts.extend(self.continue_partial());
         }
+        self.forget_begun();
         prefill
+    }
+
+    /// Forgets what is kept of conversations whose next turns have begun in this step: their rows have it now, and
+    /// others can copy it from there.
+    fn forget_begun(&mut self) {
+        let begun = self.slots.under_way().filter(|row| row.slot.is_none()).filter_map(|row| row.request.conversation);
+        let waits = |id: &u64| self.waiting.iter().any(|row| row.request.conversation == Some(*id));
+        let begun: Vec<u64> = begun.filter(|id| !waits(id)).collect();
+        begun.into_iter().for_each(|id| self.slots.cache.kept.forget(id));
     }
 
     /// Whether [`admit`](Self::admit) would compute prompts or add rows.
@@ -182,13 +192,31 @@ impl Scheduler {
         Some(row)
     }
 
-    /// How many tokens of a row were computed in earlier turns, and their keys and values; `None` if the row shares
-    /// less than half of its tokens with a conversation: such rows are faster to compute together.
-    fn kept(&self, row: &Row) -> Option<(usize, KeptLayers)> {
+    /// The beginning of a turn whose keys and values are there: of an earlier turn, or of a row that is under way. `None`
+    /// if it is less than half of the row's tokens: such rows are faster to compute together.
+    fn beginning(&self, row: &Row) -> Option<Beginning> {
         row.request.conversation?;
-        let (tokens, layers) = self.slots.cache.kept.longest_match(row.prefix())?;
-        let shared = layers.iter().map(|(keys, values)| (keys.shallow_clone(), values.shallow_clone()));
-        (2 * tokens >= row.tokens()).then(|| (tokens, shared.collect()))
+        let kept = self.slots.cache.kept.longest_match(row.prefix());
+        let kept_tokens = kept.as_ref().map_or(0, |(tokens, _)| *tokens);
+        let (tokens, from) = self.longest_under_way(row).filter(|(tokens, _)| *tokens > kept_tokens).unzip();
+        if 2 * tokens.unwrap_or(kept_tokens) < row.tokens() {
+            return None;
+        }
+        if let Some((tokens, from)) = tokens.zip(from) {
+            return Some(Beginning::Copied { from, tokens });
+        }
+        let (tokens, layers) = kept?;
+        let layers = layers.iter().map(|(keys, values)| (keys.shallow_clone(), values.shallow_clone()));
+        Some(Beginning::Kept { tokens, layers: layers.collect() })
+    }
+
+    /// The row under way that shares the most tokens with the beginning of `row`: how many, and its number. It has been
+    /// computed in earlier steps, with the present weights.
+    fn longest_under_way(&self, row: &Row) -> Option<(usize, usize)> {
+        let rows = self.slots.rows.iter().enumerate();
+        let computed = rows.filter(|(_, other)| other.slot.is_some() && other.changes_before == self.changes);
+        let shared = |other: &Row| other.prefix().zip(row.prefix()).take_while(|(one, other)| one == other).count();
+        computed.map(|(number, other)| (shared(other), number)).max()
     }
 
     /// The number of a row whose keys and values `row` can copy. A row that had

@@ -143,3 +143,30 @@ fn conversations_give_way_to_rows_under_way() {
     draw(&mut engine, &model, &rows);
     assert_eq!(draw(&mut engine, &model, &[second(5)]).1, 34);
 }
+
+#[test]
+fn a_branch_copies_what_a_turn_under_way_has() {
+    let model = model(config());
+    let mut engine = engine(&model, EngineConfig::default());
+    let first = turn(0, 0, &tokens(0, 20));
+    let (done, _) = draw(&mut engine, &model, std::slice::from_ref(&first));
+    let second = turn(1, 0, &next(&first, &done[0], 2));
+    engine.submit(second.clone()).unwrap();
+    let mut finished = Vec::new();
+    (0..2).for_each(|_| finished.extend(engine.step(&model).unwrap().finished));
+    assert!(finished.is_empty());
+    // What was kept of the conversation is in its row now, and nowhere else.
+    let bytes = engine.cache_use();
+    assert!(bytes.held < 2 * 64 * 128 && bytes.used < bytes.held, "{bytes:?}");
+    let before = engine.prefilled();
+    let branch = turn(2, 9, &[&second.prompt[..second.prompt.len() - 1], &[3, 4, 5]].concat());
+    engine.submit(branch.clone()).unwrap();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    assert_eq!(engine.prefilled() - before, 2);
+    finished.sort_by_key(|done| done.id);
+    for (found, request) in finished.iter().zip([second, branch]) {
+        assert_same(&run(&model, 1, &[request])[0], found);
+    }
+}
