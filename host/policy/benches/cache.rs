@@ -1,6 +1,7 @@
-//! Memory that the key-value cache holds against memory that it uses, for rows of very different lengths, and what a paged
-//! cache would hold of the same tokens: blocks of 16 tokens, as vLLM's default, without sharing and with full blocks of
-//! equal beginnings held once. Prints one line of JSON for each case; arguments choose among them:
+//! Memory that the key-value cache holds against memory that it uses, for rows of very different lengths, and what others
+//! would hold of the same tokens: a cache whose slots all have room for the longest row, and a paged cache with blocks of
+//! 16 tokens, as vLLM's default, without sharing and with full blocks of equal beginnings held once. Prints one line of
+//! JSON for each case; arguments choose among them:
 //!
 //! - `conversations`: 8 groups of 8 conversations. A group shares the first prompt. Every conversation has 8 turns with
 //!   50 to 500 tokens of others before each, and waits some steps for each. After the third turn, every fourth
@@ -10,8 +11,9 @@
 //! The lengths of responses have a heavy tail: a log-normal distribution with a median of 80 tokens and σ = 1.2, of at
 //! most 4,000 tokens. Lengths depend on fixed seeds alone, and so does everything that is printed but the seconds.
 //!
-//! Memory is in tokens' keys and values. Used are the keys and values of rows under way, and of conversations that wait for a turn. A copy that is kept of a
-//! conversation whose next turn is under way is not used. Averages are over steps.
+//! Memory is counted in the keys and values of a token. Used are the keys and values of rows under way, and of
+//! conversations that wait for a turn. A copy that is kept of a conversation whose next turn is under way is not used.
+//! Averages are over steps.
 //!
 //! `cargo bench --workspace --bench cache -- [CASE]…`
 #![allow(clippy::print_stdout)]
@@ -60,13 +62,15 @@ struct Conversation {
     turns: usize,
     /// Tokens that are in the cache.
     computed: usize,
+    /// Tokens that were in it after the turn before.
+    kept: usize,
     /// Their full blocks in a paged cache: each is known by the hash of all tokens up to its end.
     blocks: Vec<u64>,
 }
 
 impl Conversation {
     fn new(id: u64, turns: usize) -> Self {
-        let mut new = Self { id, tokens: Vec::new(), turns, computed: 0, blocks: Vec::new() };
+        let mut new = Self { id, tokens: Vec::new(), turns, computed: 0, kept: 0, blocks: Vec::new() };
         // The first prompt is the group's.
         new.hear(id / GROUP);
         new
@@ -74,7 +78,7 @@ impl Conversation {
 
     /// Another conversation that goes on from here.
     fn branch(&self, id: u64) -> Self {
-        Self { id, tokens: self.tokens.clone(), turns: self.turns, computed: 0, blocks: Vec::new() }
+        Self { id, tokens: self.tokens.clone(), turns: self.turns, computed: 0, kept: 0, blocks: Vec::new() }
     }
 
     /// Adds 50 to 500 tokens of others.
@@ -156,6 +160,35 @@ impl Paged {
     }
 }
 
+/// What a cache of equal slots would hold, as this one was: each slot has room for the longest row. Slots double, and
+/// room grows by half, in chunks of 64 tokens. Conversations are kept beside the slots, also while a turn is under way.
+#[derive(Default)]
+struct EqualSlots {
+    slots: usize,
+    room: usize,
+}
+
+impl EqualSlots {
+    /// Its tokens with these conversations, of which some are `active`.
+    fn held(
+        &mut self,
+        active: &HashMap<u64, Conversation>,
+        waiting: &[(u64, Conversation)],
+        max_batch: usize,
+    ) -> usize {
+        let rows = active.values().filter(|of| of.computed > of.kept);
+        let (count, longest) = rows.fold((0, 0), |(count, longest), of| (count + 1, of.tokens.len().max(longest)));
+        if count > self.slots {
+            self.slots = count.max(2 * self.slots).min(max_batch);
+        }
+        if longest > self.room {
+            self.room = longest.next_multiple_of(64).max((self.room * 3 / 2).next_multiple_of(64));
+        }
+        let kept: usize = active.values().chain(waiting.iter().map(|(_, of)| of)).map(|of| of.kept).sum();
+        self.slots * self.room + kept.min(self.slots * self.room)
+    }
+}
+
 /// The mean and the peak of a number of bytes.
 #[derive(Default)]
 struct Series {
@@ -186,7 +219,8 @@ fn run(case: &str, max_batch: usize, is_kept: bool, all: Vec<Conversation>) -> R
     let mut later: Vec<(u64, Conversation)> = all.into_iter().map(|of| (0, of)).collect();
     let mut active: HashMap<u64, Conversation> = HashMap::new();
     let (mut paged, mut now, mut steps, mut drawn) = (Paged::default(), 0, 0, 0);
-    let [mut held, mut used, mut unshared, mut shared] = <[Series; 4]>::default();
+    let [mut held, mut used, mut unshared, mut shared, mut equal] = <[Series; 5]>::default();
+    let mut slots = EqualSlots::default();
     while !(later.is_empty() && active.is_empty()) {
         for (_, of) in later.extract_if(.., |(step, _)| *step <= now) {
             engine.submit(of.request(is_kept))?;
@@ -209,6 +243,7 @@ fn run(case: &str, max_batch: usize, is_kept: bool, all: Vec<Conversation>) -> R
         used.add(cache.used);
         unshared.add(paged.unshared * BLOCK * TOKEN_BYTES);
         shared.add(paged.shared() * TOKEN_BYTES);
+        equal.add(slots.held(&active, &later, max_batch) * TOKEN_BYTES);
         steps += 1;
         for finished in step.finished {
             let Some(mut of) = active.remove(&finished.id) else { continue };
@@ -218,6 +253,7 @@ fn run(case: &str, max_batch: usize, is_kept: bool, all: Vec<Conversation>) -> R
                 paged.free(&mut of);
                 continue;
             }
+            of.kept = of.computed;
             if of.turns == TURNS - 3 && of.id % 4 == 0 {
                 let mut branch = of.branch(next_id);
                 next_id += 1;
@@ -229,10 +265,12 @@ fn run(case: &str, max_batch: usize, is_kept: bool, all: Vec<Conversation>) -> R
         }
     }
     let (prefilled, seconds) = (engine.prefilled(), started.elapsed().as_secs_f64());
-    let [loss, of_pages, of_sharing] = [&used, &unshared, &shared].map(|of| 1.0 - of.sum / held.sum);
-    let [held, used, unshared, shared] = [held, used, unshared, shared].map(|of| of.show(steps));
+    let lost = |used: &Series, held: &Series| 1.0 - used.sum / held.sum;
+    let (loss, of_equal) = (lost(&used, &held), lost(&used, &equal));
+    let (of_pages, of_sharing) = (lost(&used, &unshared), lost(&used, &shared));
+    let [held, used, unshared, shared, equal] = [held, used, unshared, shared, equal].map(|of| of.show(steps));
     println!(
-        r#"{{"case": "{case}", "steps": {steps}, "drawn": {drawn}, "prefilled": {prefilled}, "held": {held}, "used": {used}, "paged": {unshared}, "paged_and_shared": {shared}, "lost": {loss:.3}, "lost_against_paged": {of_pages:.3}, "lost_against_shared": {of_sharing:.3}, "seconds": {seconds:.1}}}"#
+        r#"{{"case": "{case}", "steps": {steps}, "drawn": {drawn}, "prefilled": {prefilled}, "held": {held}, "used": {used}, "equal_slots": {equal}, "paged": {unshared}, "paged_and_shared": {shared}, "lost": {loss:.3}, "lost_in_equal_slots": {of_equal:.3}, "lost_in_pages": {of_pages:.3}, "lost_in_shared_pages": {of_sharing:.3}, "seconds": {seconds:.1}}}"#
     );
     Ok(())
 }
