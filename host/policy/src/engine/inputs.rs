@@ -2,7 +2,7 @@
 //! drawn. They reach the device in one transfer, which the host does not wait for.
 
 use super::decoding::Decoding;
-use super::prefill::Prefill;
+use super::prefill::{Copied, Prefill};
 use super::row::Row;
 use super::slots::Slots;
 use crate::error::Result;
@@ -99,9 +99,10 @@ impl HostInputs {
         bits(&|_, of| if of.top_p < 1.0 { f64::from(of.top_p) } else { f64::INFINITY }, f64::INFINITY);
         bits(&|_, of| f64::from(of.min_p), 0.0);
         bits(&|_, of| f64::from(of.repetition_penalty), 1.0);
-        let places = |row: usize, tokens: usize| (cache.place(slots.slot(row), 0)..).take(tokens);
-        numbers.extend(prefill.copies.iter().flat_map(|of| places(of.from, of.tokens)));
-        numbers.extend(prefill.copies.iter().flat_map(|of| places(of.to, of.tokens)));
+        let place = |row: usize, position: usize| cache.place(slots.slot(row), position);
+        let places = |row: usize, of: &Copied| place(row, of.start)..place(row, of.end);
+        numbers.extend(prefill.copies.iter().flat_map(|of| places(of.from, of)));
+        numbers.extend(prefill.copies.iter().flat_map(|of| places(of.to, of)));
         let biases: Vec<_> = (0..).zip(rows).flat_map(|(number, of)| biases_of(number, of.row(slots))).collect();
         numbers.extend(biases.iter().map(|(row, ..)| *row));
         numbers.extend(biases.iter().map(|(_, token, _)| *token));
@@ -109,7 +110,7 @@ impl HostInputs {
         let layout = Layout {
             rows: (rows.len() + padding) as i64,
             tokens,
-            copies: prefill.copies.iter().map(|of| of.tokens as i64).sum(),
+            copies: prefill.copies.iter().map(|of| (of.end - of.start) as i64).sum(),
             biases: biases.len() as i64,
         };
         let longest = rows.iter().map(|of| of.tokens(slots)).max().unwrap_or_default() as i64;

@@ -18,11 +18,12 @@ pub(super) struct Prefill {
     pub(super) restored: Vec<Restored>,
 }
 
-/// The first `tokens` tokens of one row, which another begins with.
+/// The tokens of one row from `start` to `end`, which another has too.
 pub(super) struct Copied {
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) tokens: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 /// The first `tokens` tokens of a row, which an earlier turn computed.
@@ -53,8 +54,21 @@ impl Prefill {
     pub(super) fn begin(&mut self, row: usize, beginning: Beginning) {
         match beginning {
             Beginning::Kept { tokens, layers } => self.restored.push(Restored { row, tokens, layers }),
-            Beginning::Copied { from, tokens } => self.copies.push(Copied { from, to: row, tokens }),
+            Beginning::Copied { from, tokens } => self.copy(from, row, tokens),
         }
+    }
+
+    /// Copies the first `tokens` tokens of a row. All copies of a step read before one is written. So what the row itself
+    /// copies in this step comes from where the row has it from.
+    pub(super) fn copy(&mut self, from: usize, to: usize, tokens: usize) {
+        let own = self.copies.iter().filter(|of| of.to == from && of.start < tokens);
+        let mut copies: Vec<Copied> =
+            own.map(|of| Copied { from: of.from, to, start: of.start, end: of.end.min(tokens) }).collect();
+        let start = copies.last().map_or(0, |of| of.end);
+        if start < tokens {
+            copies.push(Copied { from, to, start, end: tokens });
+        }
+        self.copies.extend(copies);
     }
 
     /// Whether there is nothing to compute.

@@ -2,7 +2,7 @@
 //! arrival. If the cache is full, the rows that came last are put back to the
 //! waiting requests and keep the tokens that they have drawn.
 
-use super::prefill::{Beginning, Copied, Prefill, PrefillPart};
+use super::prefill::{Beginning, Prefill, PrefillPart};
 use super::request::{EngineConfig, Request};
 use super::row::Row;
 use super::slots::{PartialPrefill, Slots};
@@ -111,7 +111,7 @@ impl Scheduler {
         while let Some(next) = self.next_in_line() {
             let (number, time) = (self.slots.rows.len(), next.tokens() - 1);
             if let Some(twin) = self.twin(next) {
-                prefill.copies.push(Copied { from: twin, to: number, tokens: time });
+                prefill.copy(twin, number, time);
             } else if let Some(beginning) = self.beginning(next) {
                 let tokens = beginning.tokens();
                 if width * fresh.len() + (time - tokens) > room {

@@ -170,3 +170,49 @@ fn a_branch_copies_what_a_turn_under_way_has() {
         assert_same(&run(&model, 1, &[request])[0], found);
     }
 }
+
+#[test]
+fn equal_turns_that_begin_as_a_row_under_way_all_have_its_beginning() {
+    let model = model(config());
+    let mut engine = engine(&model, EngineConfig::default());
+    let long = Request { sampling: Sampling::new(20, vec![]).into(), ..turn(0, 0, &tokens(0, 40)) };
+    engine.submit(long.clone()).unwrap();
+    (0..2).for_each(|_| assert!(engine.step(&model).unwrap().finished.is_empty()));
+    let prompt = [&long.prompt[..30], &tokens(5, 10)].concat();
+    let before = engine.prefilled();
+    let equal: Vec<Request> = (1..4).map(|id| turn(id, id, &prompt)).collect();
+    equal.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+    let mut finished = Vec::new();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    assert_eq!(engine.prefilled() - before, 9);
+    finished.sort_by_key(|done| done.id);
+    for (found, request) in finished.iter().zip([vec![long], equal].concat()) {
+        assert_same(&run(&model, 1, &[request])[0], found);
+    }
+}
+
+#[test]
+fn what_is_kept_stays_while_a_turn_that_rewrites_it_is_under_way() {
+    let model = model(config());
+    let mut engine = engine(&model, EngineConfig::default());
+    let first = turn(0, 0, &tokens(0, 20));
+    let (done, _) = draw(&mut engine, &model, std::slice::from_ref(&first));
+    let rewritten = turn(1, 0, &[&first.prompt[..15], &[9, 9, 9, 9, 9]].concat());
+    engine.submit(rewritten.clone()).unwrap();
+    assert!(engine.step(&model).unwrap().finished.is_empty());
+    // Another conversation goes on from the turn as it was.
+    let branch = turn(2, 9, &next(&first, &done[0], 2));
+    let before = engine.prefilled();
+    engine.submit(branch.clone()).unwrap();
+    let mut finished = Vec::new();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    assert_eq!(engine.prefilled() - before, 2);
+    finished.sort_by_key(|done| done.id);
+    for (found, request) in finished.iter().zip([rewritten, branch]) {
+        assert_same(&run(&model, 1, &[request])[0], found);
+    }
+}
