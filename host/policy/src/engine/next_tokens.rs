@@ -1,7 +1,6 @@
 //! Attention of the rows that decode: one query each, to as many keys as the row has.
 
 use super::inputs::StepInputs;
-use super::kv_cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::fast_paths::{FastPath, Results, has_flash_kernels, is_usable, random_like};
@@ -31,7 +30,7 @@ pub(super) enum NextTokens {
 }
 
 impl NextTokens {
-    pub(super) fn new(model: &Model, cache: &KvCache, inputs: &StepInputs) -> Result<Self> {
+    pub(super) fn new(model: &Model, inputs: &StepInputs) -> Result<Self> {
         let (starts, lengths) = (inputs.starts()?, inputs.lengths()?);
         if model.device() == Device::Cpu {
             return Ok(Self::Own { starts, lengths });
@@ -39,7 +38,7 @@ impl NextTokens {
         if can_flash(model.config(), model.kind(), model.device()) {
             return Self::flash(&starts, &lengths, inputs.longest);
         }
-        Self::masked(model.config(), [&starts, &lengths], inputs.longest, cache.spare_place(), model.kind())
+        Self::masked(model.config(), [&starts, &lengths], inputs.longest, model.kind())
     }
 
     fn flash(starts: &Tensor, lengths: &Tensor, longest: i64) -> Result<Self> {
@@ -54,19 +53,11 @@ impl NextTokens {
         }))
     }
 
-    /// `last` is the place that belongs to no row.
-    fn masked(
-        config: &ModelConfig,
-        [starts, lengths]: [&Tensor; 2],
-        longest: i64,
-        last: i64,
-        kind: Kind,
-    ) -> Result<Self> {
-        // After a short row come the places of others, whose numbers may not be finite: 0 times NaN is NaN.
-        let column = arange(0, longest, 1, starts.device())?;
-        let is_others = column.f_ge_tensor(&lengths.f_unsqueeze(1)?)?;
-        let places = starts.f_unsqueeze(1)?.f_add(&column)?.try_masked_fill(&is_others, last)?;
-        let places = places.f_flatten(0, 1)?;
+    fn masked(config: &ModelConfig, [starts, lengths]: [&Tensor; 2], longest: i64, kind: Kind) -> Result<Self> {
+        // After a short row come the places of others, whose numbers may not be finite: 0 times NaN is NaN. So its last
+        // place stands for them.
+        let column = arange(0, longest, 1, starts.device())?.f_minimum(&lengths.try_sub(1)?.f_unsqueeze(1)?)?;
+        let places = starts.f_unsqueeze(1)?.f_add(&column)?.f_flatten(0, 1)?;
         Ok(Self::Masked { places, masks: StepMasks::new(config, lengths, longest, kind)? })
     }
 
@@ -124,7 +115,7 @@ fn compared(
     let on_device = |numbers: &[i64]| Tensor::f_from_slice(numbers)?.f_to_device(device);
     let (starts, lengths) = (on_device(&starts)?, on_device(&lengths)?);
     let (query, stored) = (random(&[3, heads, width], 3)?, Stored { keys: &keys, values: &values });
-    let masked = NextTokens::masked(config, [&starts, &lengths], longest, places - 1, kind)?;
+    let masked = NextTokens::masked(config, [&starts, &lengths], longest, kind)?;
     let fast = fast([&starts, &lengths], longest + 100)?;
     let layers = config.a_layer_of_each_window();
     let attended = |how: &NextTokens| -> Result<Tensor> {
@@ -164,13 +155,23 @@ mod tests {
             let (keys, values) = (random(&[100, 2, 8], 1), random(&[100, 2, 8], 2));
             let (query, stored) = (random(&[4, 4, 8], 3), Stored { keys: &keys, values: &values });
             let own = NextTokens::Own { starts: starts.shallow_clone(), lengths: lengths.shallow_clone() };
-            let masked = NextTokens::masked(&config, [&starts, &lengths], 30, 99, kind).unwrap();
+            let masked = NextTokens::masked(&config, [&starts, &lengths], 30, kind).unwrap();
             for layer in 0..2 {
                 let [own, masked] = [&own, &masked].map(|how| how.attend(&config, stored, layer, &query).unwrap());
                 assert_eq!((own.size(), masked.size()), (vec![4, 32], vec![4, 32]));
                 let difference = (own - masked).abs().max().double_value(&[]);
                 assert!(difference < tolerance, "{kind:?}, layer {layer}: {difference}");
             }
+            // Numbers that are not finite reach no row but their own.
+            let before = masked.attend(&config, stored, 0, &query).unwrap();
+            for (start, length) in [(1, 19), (29, 35), (94, 6)] {
+                values.narrow(0, start, length).try_fill_(f64::NAN).unwrap();
+            }
+            let after = masked.attend(&config, Stored { keys: &keys, values: &values }, 0, &query).unwrap();
+            assert!(
+                after.narrow(0, 0, 3).equal(&before.narrow(0, 0, 3))
+                    && after.get(3).isnan().all().int64_value(&[]) == 1
+            );
         }
     }
 }

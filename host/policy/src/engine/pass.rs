@@ -37,7 +37,7 @@ fn logits(
     let (config, count) = (model.config(), inputs.rows());
     let (how, rotation) = (model.layer_parts(), model.rotary.at(&inputs.positions()?)?);
     let places = inputs.places()?;
-    let next = if count > 0 { Some(NextTokens::new(model, cache, inputs)?) } else { None };
+    let next = if count > 0 { Some(NextTokens::new(model, inputs)?) } else { None };
     let mut sizes = vec![count];
     sizes.extend(parts.iter().map(|part| part.rows * part.time));
     let mut x = model.embed(&inputs.ids()?)?;
