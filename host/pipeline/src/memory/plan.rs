@@ -416,7 +416,7 @@ impl<'a> Plan<'a> {
     /// Keys and values at their most. Conversations that wait for a turn may take as much as the rows under way.
     fn cache(&self, model: Footprint<'_>) -> u64 {
         let Rollout { rows, prompt, response, has_turns, .. } = self.rollout;
-        let tokens = final_room(prompt as usize, (prompt + response) as usize) as u64;
+        let tokens = final_room((prompt + response) as usize) as u64;
         let most = rows * tokens * model.cache_per_token() * (1 + u64::from(has_turns));
         self.cache_memory.map_or(most, |budget| most.min(budget))
     }

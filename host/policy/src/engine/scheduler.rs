@@ -182,7 +182,12 @@ impl Scheduler {
     fn next_in_line(&self) -> Option<&Row> {
         let next = self.waiting.front()?;
         let all = self.slots.under_way().chain(once(next)).map(Row::tokens);
-        (self.slots.active() < self.max_batch && self.slots.cache.fits(all)).then_some(next)
+        let has_room = match self.slots.active() {
+            // It fits by itself: `Engine::submit` checks it.
+            0 => true,
+            active => active < self.max_batch && self.slots.cache.leaves_room(all),
+        };
+        has_room.then_some(next)
     }
 
     /// Takes the request that has waited longest. Its prompt will have the keys and values of the present weights.

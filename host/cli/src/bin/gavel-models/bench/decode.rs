@@ -71,7 +71,7 @@ fn measure(args: &DecodeArgs, model: &Model, batch: usize) -> Result<Measured> {
     let tokens = args.prompt_tokens + new_tokens;
     // The prompt, which all responses have, is computed once.
     let computed = memory::computed_at_once(args.prompt_tokens);
-    let predicted = memory::rollout(model, batch, args.prompt_tokens, tokens, computed);
+    let predicted = memory::rollout(model, batch, tokens, computed);
     let (seconds, memory) = Memory::of(model, predicted, || steps(args, model, batch))?;
     let step = median(seconds);
     let weight_bytes = weight_bytes(model)?;

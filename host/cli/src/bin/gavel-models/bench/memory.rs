@@ -40,11 +40,11 @@ fn footprint(model: &Model) -> Footprint<'_> {
     footprint.with_adapters(adapters)
 }
 
-/// Drawing `batch` responses whose prompts have `prompt` tokens, of which `computed` pass through the layers at once, up
-/// to `tokens` tokens in all: weights, keys and values, and the larger of prompts and draws.
-pub fn rollout(model: &Model, batch: usize, prompt: usize, tokens: usize, computed: usize) -> u64 {
+/// Drawing `batch` responses, `computed` tokens of whose prompts pass through the layers at once, up to `tokens` tokens
+/// each, prompts included: weights, keys and values, and the larger of prompts and draws.
+pub fn rollout(model: &Model, batch: usize, tokens: usize, computed: usize) -> u64 {
     let footprint = footprint(model);
-    let (rows, room) = (batch as u64, final_room(prompt, tokens) as u64);
+    let (rows, room) = (batch as u64, final_room(tokens) as u64);
     let pass = footprint.layer(PassShape::unshared(computed as u64)).max(footprint.sampling(rows, false));
     footprint.weights() + footprint.cache_per_token() * rows * room + pass
 }

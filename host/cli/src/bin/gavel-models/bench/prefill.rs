@@ -61,7 +61,7 @@ pub fn run(args: &PrefillArgs) -> Result<()> {
 fn measure(args: &PrefillArgs, model: &Model, batch: usize) -> Result<Measured> {
     let (count, tokens) = (batch as f64, args.prompt_tokens);
     let computed = args.prefill_tokens.min(batch * tokens);
-    let predicted = memory::rollout(model, batch, tokens, tokens + 1, computed);
+    let predicted = memory::rollout(model, batch, tokens + 1, computed);
     let all = || Ok((0..=ROUNDS).map(|round| once(args, model, batch, round)).collect::<Result<Vec<f64>, _>>()?);
     let (seconds, memory) = Memory::of(model, predicted, all)?;
     let seconds = median(seconds[1..].to_vec());
