@@ -42,6 +42,11 @@ impl Kept {
         others.map(|row| row.ids.len()).sum()
     }
 
+    /// The tokens that are kept of a conversation.
+    pub(super) fn ids(&self, conversation: u64) -> Option<&[u32]> {
+        Some(&self.rows.get(self.by_conversation.get(&conversation)?)?.ids)
+    }
+
     /// Adds the latest state of a conversation.
     pub(super) fn add(&mut self, row: KeptRow) {
         self.forget(row.conversation);

@@ -58,7 +58,7 @@ use graphs::{Computed, Graphs};
 use inputs::HostInputs;
 use kept::Kept;
 use kv_cache::KvCache;
-use prefill::{Prefill, Restored};
+use prefill::Prefill;
 use row::Row;
 use sampler::{Form, Sampler};
 use scheduler::Scheduler;
@@ -304,9 +304,7 @@ impl Engine {
         let (inputs, computed) = match graphs.filter(|_| prefill.is_empty() && !rows.is_empty()) {
             Some(graphs) => graphs.step(model, weights.addresses, slots, &rows, form, None)?,
             None => {
-                for Restored { row, tokens, layers } in &prefill.restored {
-                    slots.cache.restore(slots.slot(*row), *tokens, layers)?;
-                }
+                slots.restore(prefill)?;
                 self.prefilled += prefill.tokens() as u64;
                 let inputs = HostInputs::new(slots, &rows, prefill, rows.len(), vocab).send(self.device)?;
                 let Some(logits) = pass::run(model, slots, &inputs, prefill)? else { return Ok(None) };

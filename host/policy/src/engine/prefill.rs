@@ -16,6 +16,8 @@ pub(super) struct Prefill {
     /// The keys and values that rows have from earlier turns of their
     /// conversations.
     pub(super) restored: Vec<Restored>,
+    /// The conversations of which rows have everything that is kept, once it is restored and copied.
+    pub(super) begun: Vec<u64>,
 }
 
 /// The tokens of one row from `start` to `end`, which another has too.

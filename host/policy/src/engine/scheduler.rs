@@ -7,7 +7,7 @@ use super::request::{EngineConfig, Request};
 use super::row::Row;
 use super::slots::{PartialPrefill, Slots};
 use crate::error::Result;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::iter::once;
 
 /// The requests that wait and the rows under way.
@@ -146,17 +146,24 @@ impl Scheduler {
             }
             prefill.parts.extend(self.continue_partial());
         }
-        self.forget_begun();
+        prefill.begun = self.begun();
         prefill
     }
 
-    /// Forgets what is kept of conversations whose next turns have begun in this step: their rows have it now, and
-    /// others can copy it from there.
-    fn forget_begun(&mut self) {
-        let begun = self.slots.under_way().filter(|row| row.slot.is_none()).filter_map(|row| row.request.conversation);
-        let waits = |id: &u64| self.waiting.iter().any(|row| row.request.conversation == Some(*id));
-        let begun: Vec<u64> = begun.filter(|id| !waits(id)).collect();
-        begun.into_iter().for_each(|id| self.slots.cache.kept.forget(id));
+    /// The conversations whose next turns begin in this step with everything that is kept of them, so that others can
+    /// copy it from their rows. If a further turn waits, it stays.
+    fn begun(&self) -> Vec<u64> {
+        let kept = &self.slots.cache.kept;
+        let has_kept =
+            |row: &Row, id: u64| kept.ids(id).is_some_and(|ids| ids.iter().copied().eq(row.prefix().take(ids.len())));
+        let fresh = self.slots.under_way().filter(|row| row.slot.is_none());
+        let mut begun: Vec<u64> =
+            fresh.filter_map(|row| row.request.conversation.filter(|id| has_kept(row, *id))).collect();
+        if !begun.is_empty() {
+            let waiting: HashSet<u64> = self.waiting.iter().filter_map(|row| row.request.conversation).collect();
+            begun.retain(|id| !waiting.contains(id));
+        }
+        begun
     }
 
     /// Whether [`admit`](Self::admit) would compute prompts or add rows.

@@ -2,6 +2,7 @@
 //! is free for another.
 
 use super::kv_cache::KvCache;
+use super::prefill::{Prefill, Restored};
 use super::regions::Need;
 use super::row::Row;
 use crate::error::Result;
@@ -67,6 +68,16 @@ impl Slots {
         }
         let needs = self.needs(|_| 0);
         self.cache.reserve(&needs)
+    }
+
+    /// Gives rows the keys and values that they have from earlier turns of their conversations. These are forgotten where
+    /// the rows have all of them.
+    pub(super) fn restore(&mut self, prefill: &Prefill) -> Result<()> {
+        for Restored { row, tokens, layers } in &prefill.restored {
+            self.cache.restore(self.slot(*row), *tokens, layers)?;
+        }
+        prefill.begun.iter().for_each(|conversation| self.cache.kept.forget(*conversation));
+        Ok(())
     }
 
     /// What the rows under way need, each with so many tokens more, by the row's number.
