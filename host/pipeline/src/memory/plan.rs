@@ -95,13 +95,21 @@ pub(super) struct MiniBatch {
 struct Rollout {
     /// Responses that are drawn together.
     rows: u64,
-    /// Tokens that a step draws at most: one a response, and proposed ones.
-    draws: u64,
+    /// The most responses for which tokens are proposed, and the most tokens of each.
+    proposing: [u64; 2],
     prompt: u64,
     response: u64,
     truncated: bool,
     /// Whether conversations keep their keys and values between turns.
     has_turns: bool,
+}
+
+impl Rollout {
+    /// Tokens that a step draws at most: one a response, and proposed ones.
+    fn draws(&self) -> u64 {
+        let [responses, tokens] = self.proposing;
+        self.rows.max(self.rows.min(responses).saturating_mul(tokens.saturating_add(1)))
+    }
 }
 
 /// Tokens of the longest of these prompts.
@@ -177,7 +185,7 @@ impl<'a> Plan<'a> {
         let proposing = rollout
             .speculative_config
             .as_ref()
-            .map(|of| rows.min(of.disable_by_batch_size as u64).saturating_mul(of.num_speculative_tokens as u64 + 1));
+            .map_or([0; 2], |of| [of.disable_by_batch_size, of.num_speculative_tokens].map(|number| number as u64));
         let adapters = adapters(&config.model, &setup.sizes)?;
         let device = select(setup.planned.as_ref(), &config.model.device)?;
         let plan = Self {
@@ -200,7 +208,7 @@ impl<'a> Plan<'a> {
             batch,
             rollout: Rollout {
                 rows,
-                draws: rows.max(proposing.unwrap_or_default()),
+                proposing,
                 prompt: prompt.max(longest(&setup.validation)),
                 response: drawing.iter().map(|sampling| sampling.max_tokens).max().unwrap_or_default() as u64,
                 // A grammar's masks take no more than sorting.
@@ -347,7 +355,7 @@ impl<'a> Plan<'a> {
         let (model, shape) = (self.model(), self.micro_batch());
         let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
         let prefill = model.layer(PassShape::unshared(prompts));
-        let sampling = model.sampling(self.rollout.draws, self.rollout.truncated);
+        let sampling = model.sampling(self.rollout.draws(), self.rollout.truncated);
         let at_rest = self.at_rest();
         if at_rest.is_empty() {
             return vec![part("prompts, or logits and their sums", prefill.max(sampling))];
@@ -461,8 +469,7 @@ impl<'a> Plan<'a> {
         }
         if self.rollout.rows > 1 {
             let rows = self.rollout.rows / 2;
-            let draws = rows.max(self.rollout.draws / 2);
-            let rollout = Rollout { rows, draws, ..self.rollout };
+            let rollout = Rollout { rows, ..self.rollout };
             changes.push((format!("rollout.max_batch = {rows}"), Self { rollout, ..self.clone() }));
             let model = self.model();
             // A quarter of the memory still has room for some rows, and for at least one.
@@ -539,7 +546,14 @@ mod tests {
             max_tokens_per_micro_batch: 8192,
             changed_logits: ChangedLogits::default(),
             batch,
-            rollout: Rollout { rows: 64, draws: 64, prompt: 512, response: 2048, truncated: false, has_turns: false },
+            rollout: Rollout {
+                rows: 64,
+                proposing: [0; 2],
+                prompt: 512,
+                response: 2048,
+                truncated: false,
+                has_turns: false,
+            },
             cache_memory: Some(8 << 30),
             draws_here: true,
             reward_models: Vec::new(),
@@ -574,6 +588,14 @@ mod tests {
         assert_eq!(changes(50, 0), Some(256 * 50 * 12));
         assert_eq!(changes(0, 50), Some(1765 * 50 * (12 + 8)));
         assert_eq!(changes(1000, 50), Some(1765 * 50 * 12 + 256 * 1000 * 12));
+    }
+
+    #[test]
+    fn proposed_tokens_are_drawn_for_few_responses() {
+        let draws =
+            |rows, proposing| Rollout { rows, proposing, ..plan(&qwen(64, 64, 1, [2, 2]), 1, false).rollout }.draws();
+        assert_eq!([64, 32, 8].map(|rows| draws(rows, [16, 7])), [128, 128, 64]);
+        assert_eq!((draws(64, [0; 2]), draws(64, [4, 3])), (64, 64));
     }
 
     #[test]
