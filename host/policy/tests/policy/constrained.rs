@@ -4,7 +4,7 @@ use crate::engine::{assert_same, run};
 use crate::sampling::{DRAWS, expected, model_with_logits};
 use crate::{config, model, tokens};
 use gavel_data::{Constraint, ConstraintState, FinishReason, SamplingMask, SharedConstraint};
-use gavel_policy::{Engine, EngineConfig, Model, ModelConfig, PolicyError, Request, Sampling};
+use gavel_policy::{Engine, EngineConfig, Lookup, Model, ModelConfig, PolicyError, Proposals, Request, Sampling};
 use std::collections::BTreeMap;
 
 const STOP: u32 = 2;
@@ -221,4 +221,27 @@ fn a_row_whose_constraint_fails_ends_and_the_others_go_on() {
     let nothing = "no token of the model's vocabulary may follow".to_owned();
     assert_eq!(failures, [(20, 3, "it is too long".to_owned()), (21, 0, nothing)]);
     expected.iter().for_each(|expected| assert_same(&finished[&expected.id], expected));
+}
+
+#[test]
+fn nothing_is_proposed_for_constrained_rows_beside_others() {
+    let model = model(config());
+    let repeated = |request: Request| Request { prompt: request.prompt.repeat(3).into(), ..request };
+    let requests: Vec<Request> = requests(true).into_iter().map(repeated).collect();
+    let lookup = Lookup { prompt_lookup_min: 1, disable_by_batch_size: usize::MAX, ..Lookup::default() };
+    let draw = |requests: &[Request]| {
+        let config = EngineConfig { max_batch: 6, lookup: Some(lookup.clone()), ..EngineConfig::default() };
+        let mut engine = Engine::new(&model, config).unwrap();
+        requests.iter().for_each(|request| engine.submit(request.clone()).unwrap());
+        (finish(&mut engine, &model), engine.proposals())
+    };
+    let (found, proposals) = draw(&requests);
+    assert!(proposals.proposed > proposals.accepted && proposals.accepted > 0, "{proposals:?}");
+    for request in &requests {
+        let alone = &run(&model, 1, std::slice::from_ref(request))[0];
+        assert_same(alone, &found[&request.id]);
+        assert_eq!(alone.masks, found[&request.id].masks);
+    }
+    let constrained: Vec<Request> = requests.into_iter().filter(|of| of.sampling.constraint.is_some()).collect();
+    assert_eq!(draw(&constrained).1, Proposals::default());
 }
