@@ -43,9 +43,11 @@ impl Lookup {
     /// places, the latest. Empty if there is none.
     pub(super) fn propose(&self, prompt: &[u32], response: &[u32], most: usize) -> Vec<u32> {
         let all = [prompt, response].concat();
-        let longest = self.prompt_lookup_max.min(all.len().saturating_sub(1));
+        let Some((last, before)) = all.split_last() else { return Vec::new() };
+        let longest = self.prompt_lookup_max.min(before.len());
         let (mut best, mut next) = (self.prompt_lookup_min.saturating_sub(1), None);
-        for end in (1..all.len()).rev() {
+        // Most places differ in the last token.
+        for end in (1..all.len()).rev().filter(|end| all[end - 1] == *last) {
             let shared = all[..end].iter().rev().zip(all.iter().rev()).take(longest);
             let shared = shared.take_while(|(before, last)| before == last).count();
             if shared > best {

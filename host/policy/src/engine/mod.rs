@@ -63,6 +63,7 @@ use row::Row;
 use sampler::{Form, Sampler};
 use scheduler::Scheduler;
 use slots::Slots;
+use std::collections::HashSet;
 use std::iter::once;
 use tch::{Device, Kind};
 use unread_step::{UnreadStep, Weights};
@@ -145,9 +146,8 @@ impl Engine {
 
     /// The same with the first `tokens` tokens of the response: a step may have drawn more than the one that ends it.
     pub fn finish_after(&mut self, id: u64, tokens: usize) -> Result<Option<Finished>> {
-        let slots = &mut self.scheduler.slots;
-        slots.rows.iter_mut().filter(|row| row.request.id == id).for_each(|row| row.truncate(tokens));
-        slots.keep(|row| row.request.id == id, self.scheduler.changes)?;
+        self.scheduler.rows_mut().filter(|row| row.request.id == id).for_each(|row| row.truncate(tokens));
+        self.scheduler.slots.keep(|row| row.request.id == id, self.scheduler.changes)?;
         Ok(self.scheduler.remove(id)?.map(|row| row.finish(FinishReason::Stop)))
     }
 
@@ -233,10 +233,9 @@ impl Engine {
     /// Computes at most [`prefill_tokens`](EngineConfig::prefill_tokens) tokens of prompts and draws one token for
     /// every row whose prompt is computed, including those completed in this step; with [`Lookup`], a row may get
     /// several. A GPU may already compute the next step when this returns, whose tokens are not used if anything changes
-    /// that they depend on. After
-    /// [`NonFinite`](PolicyError::NonFinite) and [`Constraint`](PolicyError::Constraint) nothing was drawn: once that
-    /// request is [cancelled](Self::cancel) or [finished](Self::finish), the others continue. After another error the
-    /// engine must not be used again.
+    /// that they depend on. After [`NonFinite`](PolicyError::NonFinite) and [`Constraint`](PolicyError::Constraint)
+    /// nothing was drawn: once that request is [cancelled](Self::cancel) or [finished](Self::finish), the others
+    /// continue. After another error the engine must not be used again.
     pub fn step(&mut self, model: &Model) -> Result<EngineStep> {
         if *model.config() != self.model || model.device() != self.device || model.kind() != self.kind {
             return Err(PolicyError::Input(
@@ -365,7 +364,8 @@ impl Engine {
             return Ok(None);
         }
         // The tokens of the step before are computed before a row moves, as the device does one thing after another.
-        let needs = slots.needs(|number| usize::from(rows.iter().any(|of| of.number == number)));
+        let going_on: HashSet<usize> = rows.iter().map(|of| of.number).collect();
+        let needs = slots.needs(|number| usize::from(going_on.contains(&number)));
         if !slots.cache.rearrange_for_graphs(&needs)? {
             return Ok(None);
         }

@@ -51,6 +51,32 @@ impl Row {
         self.request.prompt.iter().chain(&self.response).copied().take(self.tokens() - 1)
     }
 
+    /// With how many tokens, all but the last of each, this row and another begin alike.
+    pub(super) fn shares_with(&self, other: &Row) -> usize {
+        let mut shared = 0;
+        loop {
+            let (own, others) = (self.prefix_from(shared), other.prefix_from(shared));
+            let both = own.len().min(others.len());
+            let (own, others) = (&own[..both], &others[..both]);
+            if own != others {
+                return shared + own.iter().zip(others).take_while(|(one, other)| one == other).count();
+            }
+            if both == 0 {
+                return shared;
+            }
+            shared += both;
+        }
+    }
+
+    /// Its tokens but the last from `start` on, as far as they are neighbours. There must be as many before.
+    fn prefix_from(&self, start: usize) -> &[u32] {
+        let (prompt, end) = (&self.request.prompt, self.tokens() - 1);
+        match start.checked_sub(prompt.len()) {
+            Some(start) => &self.response[start..end - prompt.len()],
+            None => &prompt[start..end.min(prompt.len())],
+        }
+    }
+
     /// The tokens that its constraint allows next, as [`ConstraintState::allowed`] gives them; `None` without one.
     pub(super) fn allowed(&mut self) -> Option<std::result::Result<Vec<u32>, String>> {
         let constraint = self.request.sampling.constraint.as_ref()?;
@@ -121,6 +147,33 @@ impl Row {
             versions: self.versions,
             masks: self.masks,
             finish_reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::Sampling;
+
+    #[test]
+    fn rows_share_tokens_across_prompts_and_responses() {
+        let row = |prompt: &[u32], response: &[u32]| {
+            let request = Request::new(0, prompt.to_vec(), Sampling::new(9, vec![]), 0);
+            Row { response: response.to_vec(), ..Row::new(request, 0) }
+        };
+        // All sequences of at most five tokens of two kinds, at each border of prompt and response.
+        let sequences = (1..6).flat_map(|length| (0..1u32 << length).map(move |bits| (length, bits)));
+        let ids = |(length, bits): (u32, u32)| (0..length).map(|at| bits >> at & 1).collect::<Vec<_>>();
+        let rows: Vec<Row> = sequences
+            .map(ids)
+            .flat_map(|ids| (1..=ids.len()).map(move |border| row(&ids[..border], &ids[border..])))
+            .collect();
+        for own in &rows {
+            for other in &rows {
+                let shared = own.prefix().zip(other.prefix()).take_while(|(one, other)| one == other).count();
+                assert_eq!(own.shares_with(other), shared);
+            }
         }
     }
 }

@@ -49,6 +49,12 @@ impl Scheduler {
         self.arrivals += 1;
     }
 
+    /// All requests, waiting or under way.
+    pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
+        let Slots { rows, partial, .. } = &mut self.slots;
+        rows.iter_mut().chain(partial.as_mut().map(|partial| &mut partial.row)).chain(&mut self.waiting)
+    }
+
     /// Removes a request, waiting or under way.
     pub(super) fn remove(&mut self, id: u64) -> Result<Option<Row>> {
         match self.waiting.iter().position(|row| row.request.id == id) {
@@ -227,8 +233,7 @@ impl Scheduler {
     fn longest_under_way(&self, row: &Row) -> Option<(usize, usize)> {
         let rows = self.slots.rows.iter().enumerate();
         let computed = rows.filter(|(_, other)| other.slot.is_some() && other.changes_before == self.changes);
-        let shared = |other: &Row| other.prefix().zip(row.prefix()).take_while(|(one, other)| one == other).count();
-        computed.map(|(number, other)| (shared(other), number)).max()
+        computed.map(|(number, other)| (row.shares_with(other), number)).max()
     }
 
     /// The number of a row whose keys and values `row` can copy. A row that had

@@ -120,6 +120,18 @@ fn a_response_can_end_before_the_last_token_of_a_step() {
     }
 }
 
+#[test]
+fn a_request_that_was_put_back_can_end_before_its_last_token() {
+    let model = model(config());
+    let mut engine = engine(&model, Some(lookup()));
+    engine.submit(Request::new(1, tokens(1, 5), Sampling::new(60, vec![]), 1)).unwrap();
+    let drawn: Vec<u32> = (0..4).flat_map(|_| engine.step(&model).unwrap().drawn).map(|drawn| drawn.token).collect();
+    engine.release_cache().unwrap();
+    assert_eq!((engine.active(), engine.waiting()), (0, 1));
+    let done = engine.finish_after(1, 2).unwrap().unwrap();
+    assert_eq!((&done.response[..], done.logprobs.len(), done.versions.len()), (&drawn[..2], 2, 2));
+}
+
 /// 10⁶ tokens, in responses of four to one prompt, against the model's own distribution of all responses.
 #[test]
 fn a_million_draws_have_the_distribution_of_the_model() {
@@ -129,13 +141,13 @@ fn a_million_draws_have_the_distribution_of_the_model() {
     let model = model(ModelConfig { bos_token_id: None, eos_token_id: vec![], pad_token_id: None, ..config });
     let prompt: Vec<u32> = vec![0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1];
     let sampling = Arc::new(Sampling { temperature: 1.5, ..Sampling::new(4, vec![]) });
-    let config = EngineConfig { max_batch: 2048, lookup: Some(lookup()), ..EngineConfig::default() };
+    let config = EngineConfig { max_batch: 256, lookup: Some(lookup()), ..EngineConfig::default() };
     let mut engine = Engine::new(&model, config).unwrap();
     let mut counts = vec![0u32; VOCABULARY.pow(4)];
     let prompt: Arc<[u32]> = prompt.into();
     let mut submitted = 0;
     while submitted < RESPONSES || !engine.is_idle() {
-        while submitted < RESPONSES && engine.active() + engine.waiting() < 2048 {
+        while submitted < RESPONSES && engine.active() + engine.waiting() < 256 {
             engine.submit(Request::new(submitted, prompt.clone(), sampling.clone(), submitted)).unwrap();
             submitted += 1;
         }
