@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// `rollout.engine`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServedTable {
     /// The addresses of the servers: one, or a list.
@@ -24,6 +24,7 @@ pub struct ServedTable {
     pub tolerance: Option<f64>,
     /// How long a server may take to load weights; 10 minutes by default.
     #[serde(default = "ten_minutes", with = "humantime_serde")]
+    #[schemars(with = "gavel_data::DurationForm")]
     pub load_timeout: Duration,
 }
 
@@ -100,6 +101,7 @@ mod tests {
             ("", "rollout.device = \"cpu\"", "rollout.engine: rollout.device is for an engine of the run"),
             ("", "rollout.max_batch = 8", "rollout.engine: rollout.max_batch is for an engine of the run"),
             ("", "rollout.cache_memory = \"1GiB\"", "rollout.engine: rollout.cache_memory is for an engine of the run"),
+            ("", "rollout.speculative_config = {}", "rollout.speculative_config is for an engine of the run"),
             ("", "rollout.top_p = 0.9", "rollout.engine: servers do not report which tokens could be drawn"),
             ("", "rollout.logit_bias = { 5 = 1.0 }", "rollout.engine: servers do not report which tokens"),
             ("", "rollout.repetition_penalty = 1.1", "or set train.off_policy.sampling_mask = false"),

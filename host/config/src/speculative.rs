@@ -6,7 +6,7 @@ use gavel_policy::Lookup;
 use serde::{Deserialize, Serialize};
 
 /// `rollout.speculative_config`, with vLLM's names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpeculativeTable {
     /// Where proposed tokens come from; `ngram` by default.
@@ -22,7 +22,7 @@ pub struct SpeculativeTable {
 }
 
 /// Where proposed tokens come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeculativeMethod {
     /// What followed the last tokens where they came before, in the prompt or the response.

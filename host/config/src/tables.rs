@@ -269,6 +269,7 @@ impl RolloutTable {
             ("rollout.device", self.device.is_some()),
             ("rollout.max_batch", self.max_batch != batch()),
             ("rollout.cache_memory", self.cache_memory.is_some()),
+            ("rollout.speculative_config", self.speculative_config.is_some()),
         ];
         if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
             return wrong(&format!("{key} is for an engine of the run\nhint: leave one of them out"));
