@@ -32,7 +32,7 @@ mod tests {
         let _ = weight.get(0).get(0).fill_(0.125);
         let after = model.checksums().unwrap();
         let differ: Vec<_> =
-            before.iter().filter(|(name, hash)| after[*name] != **hash).map(|(name, _)| name).collect();
+            before.iter().filter(|(name, hash)| after[*name] != **hash).map(|(name, _)| name.as_str()).collect();
         assert_eq!((differ, before.len()), (vec![changed], after.len()));
     }
 }

@@ -63,7 +63,7 @@ fn write(folder: &Path, trajectories: u64, steps: u64) {
             let row =
                 serde_json::json!({"prompt": format!("{step} and {group}: {}", "why ".repeat(100)), "answer": "1"});
             let row = serde_json::from_value(row).unwrap();
-            let task = Arc::new(Task::from_row(row, step * groups + group, "train").unwrap());
+            let task = Arc::new(Task::from_row(row, (step * groups + group) as usize, "train").unwrap());
             for index in 0..GROUP {
                 let response = format!("{index} {}", "x".repeat(RESPONSE));
                 let trajectory = Trajectory::of(vec![Message::new(Role::Assistant, response)]);
