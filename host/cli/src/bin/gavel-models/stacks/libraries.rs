@@ -41,7 +41,7 @@ impl MappedFile {
         if file.metadata().ok()?.ino().to_string() != inode {
             return None;
         }
-        // SAFETY: a program or library that is in use is not written to: the linker of each system replaces it.
+        // SAFETY: code that a process has in its memory is not written to: who installs or compiles it makes another file.
         let bytes = unsafe { Mmap::map(&file) }.ok()?;
         Some(Self { path: path.into(), code: number(start)?..number(end)?, offset: number(offset)?, bytes })
     }
@@ -59,12 +59,12 @@ impl<'a> Library<'a> {
     /// Reads a file; nothing if it is no library.
     pub fn of(file: &'a MappedFile) -> Option<Self> {
         let object = object::File::parse(&*file.bytes).ok()?;
-        let length = file.code.end - file.code.start;
+        let code = file.offset..file.offset.checked_add(file.code.end.checked_sub(file.code.start)?)?;
         // Segments need not begin at a page, so that the first page may hold the end of another.
         let segment = object.segments().find(|segment| {
             let (begin, size) = segment.file_range();
             let is_code = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags & PF_X != 0);
-            is_code && begin < file.offset + length && file.offset < begin + size
+            is_code && begin < code.end && code.start < begin.saturating_add(size)
         })?;
         let of_file = segment.address().wrapping_sub(segment.file_range().0).wrapping_add(file.offset);
         let start = file.code.start.wrapping_sub(of_file);
@@ -74,7 +74,7 @@ impl<'a> Library<'a> {
     /// How to unwind its code.
     pub fn module(&self) -> Module<&'a [u8]> {
         let section = |name: &str| self.object.section_by_name(name);
-        let range = |name| section(name).map(|it| it.address()..it.address() + it.size());
+        let range = |name| section(name).map(|it| it.address()..it.address().saturating_add(it.size()));
         let bytes = |name| section(name).and_then(|it| self.bytes(&it));
         let sections = ExplicitModuleSectionInfo {
             text_svma: range(".text"),
@@ -97,8 +97,8 @@ impl<'a> Library<'a> {
         self.file.bytes.get(begin..begin.checked_add(size.ok()?)?)
     }
 
-    /// What those of the addresses are called that are in its code: the function, or the place if it is not known, and
-    /// the file if it is not the program.
+    /// Names the addresses in its code: by the function, or the place if it is not known, and by the file if it is not the
+    /// program.
     pub fn names(&self, addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
         let mut functions: BTreeMap<u64, Option<String>> =
             addresses.range(self.file.code.clone()).map(|address| (*address, None)).collect();
