@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server that ends with the test, whether or not the test passes.
 struct Server {
@@ -79,6 +79,9 @@ fn steps(project: &Project, run: &str) -> Vec<Map<String, Value>> {
     all.into_iter().filter(|line| line.contains_key("updates")).collect()
 }
 
+/// How long a test waits for what takes seconds, so that it ends where it would hang.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// A run in a process of its own, which ends with the test, whether or not the test passes.
 struct Running<'a> {
     child: Child,
@@ -101,7 +104,9 @@ impl<'a> Running<'a> {
 
     /// Waits for a step after the first `after` that is as `is_enough` says.
     fn wait_for_step(&mut self, after: usize, is_enough: impl Fn(&Map<String, Value>) -> bool) {
+        let asked = Instant::now();
         while !steps(self.project, &format!("runs/{}", self.name)).iter().skip(after).any(&is_enough) {
+            assert!(asked.elapsed() < PATIENCE, "no such step: {}", self.said());
             assert!(self.child.try_wait().unwrap().is_none(), "the run has ended: {}", self.said());
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -110,7 +115,19 @@ impl<'a> Running<'a> {
     /// Asks it to end, and waits until it has.
     fn interrupt(&mut self) -> ExitStatus {
         assert!(Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap().success());
-        self.child.wait().unwrap()
+        self.end()
+    }
+
+    /// Waits until it has ended.
+    fn end(&mut self) -> ExitStatus {
+        let asked = Instant::now();
+        loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => return status,
+                None => assert!(asked.elapsed() < PATIENCE, "the run does not end: {}", self.said()),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -177,7 +194,7 @@ fn a_step_whose_weights_a_server_refuses_is_kept() {
     }
     symlink("elsewhere", project.path("other")).unwrap();
     std::fs::rename(project.path("other"), project.path("shared")).unwrap();
-    let status = run.child.wait().unwrap();
+    let status = run.end();
     assert!(!status.success() && run.said().contains("error: rollout.engine"), "{}", run.said());
     let last = steps(&project, "runs/refused").len();
     assert!(project.path(&format!("runs/refused/checkpoints/step-{last:06}")).is_dir(), "{}", run.said());

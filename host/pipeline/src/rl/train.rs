@@ -181,8 +181,10 @@ impl RlRun<'_> {
     async fn leave_checkpoint(&mut self, error: &PipelineError) {
         let recorder = &mut self.run.recorder;
         // What the step that failed has asked may be why.
-        let (whole, is_validating) = (recorder.whole().step, recorder.whole().lacks_validation);
-        recorder.keep_calls(if is_validating { whole } else { whole + 1 });
+        let (whole, lacks_validation) = (recorder.whole().step, recorder.whole().lacks_validation);
+        // A step that is whole may still end, by a validation or by weights that servers refuse.
+        let is_ending = lacks_validation || recorder.is_waiting();
+        recorder.keep_calls(if is_ending { whole } else { whole + 1 });
         let logged = recorder.log_waiting();
         if self.run.ranks.are_several() && !matches!(error, PipelineError::StoppedTogether(_)) {
             return self.run.recorder.report_left(logged);

@@ -2,7 +2,7 @@
 
 use crate::error::{PipelineError, Result};
 use crate::run::updater::Updater;
-use gavel_policy::Dtype;
+use gavel_policy::{Dtype, PolicyError};
 use gavel_rollout::{FleetCounts, PublishedWeights, RolloutError, ServedEngine, probe_prompt};
 use gavel_runs::Metrics;
 use std::io;
@@ -48,7 +48,13 @@ impl PublishedFolder {
         }
         let (whole, partial) = (self.of_version(version), self.folder.join("partial"));
         remove(&partial)?;
-        let (checksums, probe) = updater.export(partial.clone(), self.prompt(updater)).await?;
+        let exported = updater.export(partial.clone(), self.prompt(updater)).await;
+        let (checksums, probe) = exported.map_err(|error| match error {
+            PipelineError::Policy(error @ PolicyError::Io { .. }) => {
+                PipelineError::Stopped(format!("rollout.engine.weights: {error}"))
+            }
+            error => error,
+        })?;
         std::fs::rename(&partial, &whole).map_err(|error| failed("name", &whole, &error))?;
         let weights = PublishedWeights { version, folder: whole.clone(), dtype: self.dtype, checksums, probe };
         let mismatch = self.servers.publish(weights).await.map_err(RolloutError::from)?;
@@ -56,8 +62,11 @@ impl PublishedFolder {
         let kept = [Some(whole), before.map(|version| self.of_version(version))];
         let entries = std::fs::read_dir(&self.folder).map_err(|error| failed("read", &self.folder, &error))?;
         for entry in entries.flatten() {
-            if !kept.contains(&Some(entry.path())) {
-                remove(&entry.path())?;
+            if !kept.contains(&Some(entry.path()))
+                && let Err(error) = remove(&entry.path())
+            {
+                // A server on a network's disk may still read it. The end of the run removes it too.
+                tracing::warn!("{error}");
             }
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

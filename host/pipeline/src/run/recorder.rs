@@ -72,6 +72,11 @@ impl Recorder {
         Ok(self.folder.log(step, &metrics.stamped(SystemTime::now()))?)
     }
 
+    /// Whether the line of the last step is not written yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// Adds the metrics of the last step, if the run stops before they were logged.
     pub(crate) fn log_waiting(&mut self) -> Result<()> {
         let step = self.state.step;
