@@ -31,7 +31,7 @@ pub enum RunError {
         /// The process that writes into it.
         holder: Holder,
     },
-    /// The formats of the folder are those of a newer version.
+    /// A newer version wrote the folder.
     #[error(
         "the run {} was written by a newer version of gavel (format {format}, and this one reads {known})\nhint: use that version, or a newer one",
         Shown(run.display())
@@ -59,9 +59,21 @@ pub enum RunError {
         /// The link.
         run: PathBuf,
     },
+    /// A run lost its name, and something in it could not be removed.
+    #[error(
+        "the run {} is removed in part: cannot remove {}: {source}{}\nhint: remove what is left of it with rm -r",
+        Shown(run.display()), Shown(removed.display()), disk::hint(source)
+    )]
+    HalfRemoved {
+        /// The run's folder before.
+        run: PathBuf,
+        /// What is left of it.
+        removed: PathBuf,
+        source: std::io::Error,
+    },
     /// Nothing shows whether a folder is in use.
     #[error(
-        "{} has no file lock, as every run has, so it may be in use or none of gavel's\nhint: remove a recording of gavel score, or a run of another program, with rm -r",
+        "{} has no file lock that names a process, as every run has, so it may be in use or none of gavel's\nhint: remove a recording of gavel score, or a run of another program, with rm -r",
         Shown(run.display())
     )]
     NoLock {

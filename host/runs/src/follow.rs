@@ -27,8 +27,8 @@ impl LineFollower {
         &self.path
     }
 
-    /// Calls `each` with the new whole lines and their numbers, from 1. Returns whether the lines before are no longer
-    /// those of the file, which was replaced or removed: all of its lines are then new.
+    /// Calls `each` with the new whole lines and their numbers, from 1. Returns whether the file was
+    /// replaced or removed since: all of its lines are then new.
     pub(crate) fn read_new(&mut self, mut each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
         let file = match open_regular(&self.path) {
             Ok(file) => file,

@@ -14,7 +14,7 @@ pub const FORMAT: u64 = 1;
 /// The most bytes of the file.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// Further keys are those of newer versions with the same formats.
+/// Further keys come from newer versions with the same formats.
 #[derive(Serialize, Deserialize)]
 struct Marker {
     format: u64,

@@ -1,6 +1,6 @@
 //! Where the lines of a file begin, by the name that each begins with, so that one line of a file of any length is found
 //! at once. Such an index is kept beside a long file, in `index/`, and is only a copy: it is made when it is first needed,
-//! and again if it does not fit the file. Lines that are added to the file are added to the index.
+//! and again if it is damaged or does not fit the file. Lines that are added to the file are added to the index.
 //!
 //! | bytes of an index | |
 //! |---|---|
@@ -10,12 +10,13 @@
 //! | 8 | the number of these lines |
 //! | 8 | the number of entries |
 //! | 16 | a hash of these bytes' number, their start and their end |
+//! | 16 | the first bytes of the BLAKE3 of all other bytes of the index |
 //! | 24 an entry, in the order of the file | the first 8 bytes of the name's BLAKE3; the line's first byte; its number, from 1 |
 //! | 4 an entry | the numbers of the entries, in the order of the hashes of their names |
 //!
 //! All numbers are little-endian. Lines that follow each other with the same name have one entry.
 
-use gavel_data::files::{WholeFile, make_folder, open_regular, read_line};
+use gavel_data::files::{WholeFile, open_regular, read_line};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -23,8 +24,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: [u8; 8] = *b"GAVELIDX";
-const VERSION: u64 = 1;
-const HEADER: u64 = 56;
+const VERSION: u64 = 2;
+const HEADER: u64 = 72;
+/// The part of the header before the hash of the index.
+const HEADER_START: usize = 56;
 const ENTRY: u64 = 24;
 const RANK: u64 = 4;
 /// The bytes at the start and at the end of the indexed part that are hashed.
@@ -184,7 +187,7 @@ impl Stored {
         Self { file: None, covered: 0, lines: 0, count: 0 }
     }
 
-    /// `None` if there is none, or if it is that of another file.
+    /// `None` if there is none, if it belongs to another file, or if it is damaged.
     fn open(kept: &Path, data: &File, length: u64) -> Option<Self> {
         let file = open_regular(kept).ok()?;
         let mut header = [0; HEADER as usize];
@@ -192,13 +195,46 @@ impl Stored {
         let (words, _) = header.as_chunks::<8>();
         let word = |number: usize| words.get(number).map(|word| u64::from_le_bytes(*word));
         let (covered, lines, count) = (word(2)?, word(3)?, word(4)?);
-        let is_index = header.starts_with(&MAGIC) && word(1)? == VERSION && covered <= length;
+        let is_possible = covered <= length && lines <= covered && count <= lines;
+        let is_index = header.starts_with(&MAGIC) && word(1)? == VERSION && is_possible;
         let bytes = count.checked_mul(ENTRY + RANK)?.checked_add(HEADER)?;
         if !is_index || file.metadata().ok()?.len() != bytes {
             return None;
         }
-        let is_of_data = fingerprint(data, covered).ok()? == header.get(40..)?;
-        is_of_data.then_some(Self { file: Some(file), covered, lines, count })
+        let is_of_data = fingerprint(data, covered).ok()? == header.get(40..HEADER_START)?;
+        let stored = Self { file: Some(file), covered, lines, count };
+        (is_of_data && stored.is_whole(&header).ok()?).then_some(stored)
+    }
+
+    /// Whether its bytes have the hash in its header, and every number in it is possible.
+    fn is_whole(&self, header: &[u8; HEADER as usize]) -> io::Result<bool> {
+        let Some(file) = &self.file else { return Ok(true) };
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        reader.seek(SeekFrom::Start(HEADER))?;
+        let (start, hash) = header.split_at(HEADER_START);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(start);
+        let mut after = Place { offset: 0, line: 0 };
+        for _ in 0..self.count {
+            let mut bytes = [0; ENTRY as usize];
+            reader.read_exact(&mut bytes)?;
+            hasher.update(&bytes);
+            let place = Entry::from(&bytes).place;
+            let is_in_order = place.offset >= after.offset && place.line > after.line;
+            if !is_in_order || place.offset >= self.covered || place.line > self.lines {
+                return Ok(false);
+            }
+            after = Place { offset: place.offset + 1, line: place.line };
+        }
+        for _ in 0..self.count {
+            let mut bytes = [0; RANK as usize];
+            reader.read_exact(&mut bytes)?;
+            hasher.update(&bytes);
+            if u64::from(u32::from_le_bytes(bytes)) >= self.count {
+                return Ok(false);
+            }
+        }
+        Ok(hash_of(&hasher) == hash)
     }
 
     fn index(self) -> LineIndex {
@@ -268,12 +304,20 @@ impl Entries {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&fingerprint);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&bytes);
+        bytes.extend_from_slice(&[0; HEADER as usize - HEADER_START]);
         for Entry { key, place } in &self.entries {
             for number in [*key, place.offset, place.line] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
         }
         ranks.iter().for_each(|rank| bytes.extend_from_slice(&rank.to_le_bytes()));
+        if let Some((header, body)) = bytes.split_at_mut_checked(HEADER as usize)
+            && let Some(hash) = header.get_mut(HEADER_START..)
+        {
+            hash.copy_from_slice(&hash_of(hasher.update(body)));
+        }
         Ok(bytes)
     }
 }
@@ -295,9 +339,14 @@ fn fingerprint(data: &File, covered: u64) -> io::Result<[u8; 16]> {
         data.read_exact_at(&mut part, start)?;
         hasher.update(&part);
     }
+    Ok(hash_of(&hasher))
+}
+
+/// The first bytes of a hash.
+fn hash_of(hasher: &blake3::Hasher) -> [u8; 16] {
     let mut hash = [0; 16];
     hasher.finalize_xof().fill(&mut hash);
-    Ok(hash)
+    hash
 }
 
 /// Writes an index, which gets its name when it is whole. Nothing is written through a link: the folder of a run may come
@@ -310,8 +359,13 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
         if fs::symlink_metadata(folder).is_ok_and(|found| !found.is_dir()) {
             return Err(io::Error::other("it is in a folder that is a link or no folder"));
         }
+        // The folder above them is not made: the run may just have been removed.
+        if let Err(error) = fs::create_dir(folder)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error);
+        }
     }
-    make_folder(folder)?;
     // Several threads and processes may make the same index.
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut partial = path.as_os_str().to_owned();

@@ -8,9 +8,10 @@ use crate::error::{Result, RunError};
 use crate::format::read_format;
 use crate::holder::Holder;
 use crate::layout;
+use crate::leftovers::is_leftover;
 use crate::metrics::{Metrics, TIMESTAMP};
 use crate::metrics_log::read_last_metrics;
-use crate::run_lock::writer;
+use crate::run_lock::{names_process, writer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -143,7 +144,8 @@ pub struct ListedRun {
     pub found: Result<Overview>,
 }
 
-/// The runs in `folder`, those that logged last first. Folders that are no run are left out.
+/// The runs in `folder`, those that logged last first. Folders that are no run are left out, and runs that were not removed
+/// to their end.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -152,7 +154,7 @@ pub fn list_runs(folder: &Path) -> Result<Vec<ListedRun>> {
     let mut runs = Vec::new();
     for entry in entries {
         let run = entry.map_err(RunError::io("read", folder))?.path();
-        if is_run(&run) {
+        if !is_leftover(&run) && is_run(&run) {
             runs.push(ListedRun { found: Overview::read(&run), run });
         }
     }
@@ -161,11 +163,11 @@ pub fn list_runs(folder: &Path) -> Result<Vec<ListedRun>> {
     Ok(runs)
 }
 
-/// Whether a folder is that of a run, also of one that was killed while it was made, or a recording of `gavel score`.
+/// Whether a folder belongs to a run, also to one that was killed while it was made, or a recording of `gavel score`.
 pub fn is_run(folder: &Path) -> bool {
     let (config, checkpoints) = (layout::config(folder).is_file(), layout::checkpoints(folder).is_dir());
     let has_records = checkpoints || layout::metrics(folder).is_file();
-    (config && has_records) || (checkpoints && layout::lock(folder).is_file()) || is_recording(folder)
+    (config && has_records) || (checkpoints && names_process(folder)) || is_recording(folder)
 }
 
 fn is_recording(folder: &Path) -> bool {

@@ -3,8 +3,9 @@
 use crate::error::{Result, RunError};
 use crate::format::read_format;
 use crate::layout;
+use crate::leftovers::free_name;
 use crate::overview::is_run;
-use crate::run_lock::{RunLock, writer};
+use crate::run_lock::{RunLock, names_process, writer};
 use gavel_data::disk;
 use std::fs;
 use std::io::ErrorKind;
@@ -22,13 +23,10 @@ pub fn remove_run(run: &Path) -> Result<()> {
     check_removable(&run)?;
     let lock = RunLock::take(&run)?;
     let path = fs::canonicalize(&run).map_err(RunError::io("remove", &run))?;
-    let removed = path.with_file_name(format!(".gavel-removed-{}", std::process::id()));
-    if fs::symlink_metadata(&removed).is_ok() {
-        return Err(RunError::io("remove", &run)(std::io::Error::other(format!("{} is there", removed.display()))));
-    }
+    let removed = free_name(&path);
     disk::rename(&path, &removed).map_err(RunError::io("remove", &run))?;
     disk::sync_folder(disk::folder_of(&path)).map_err(RunError::io("sync", disk::folder_of(&path)))?;
-    disk::remove_tree(&removed).map_err(RunError::io("remove", &removed))?;
+    disk::remove_tree(&removed).map_err(|source| RunError::HalfRemoved { run, removed, source })?;
     drop(lock);
     Ok(())
 }
@@ -47,11 +45,13 @@ pub fn check_removable(run: &Path) -> Result<()> {
     if !is_run(&run) {
         return Err(RunError::NoFolderOfRun { folder: run });
     }
-    // A recording of `gavel score` and a folder of somebody else have no lock, so nothing shows whether they are in use.
+    // A recording of `gavel score` and a folder of somebody else have no lock of a run, so nothing shows whether they are in use.
     if !fs::symlink_metadata(layout::lock(&run)).is_ok_and(|lock| lock.is_file()) {
         return Err(RunError::NoLock { run });
     }
-    read_format(&run)?;
+    if read_format(&run)?.is_none() && !names_process(&run) {
+        return Err(RunError::NoLock { run });
+    }
     match writer(&run)? {
         Some(holder) => Err(RunError::InUse { run, holder }),
         None => Ok(()),
@@ -61,6 +61,8 @@ pub fn check_removable(run: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leftovers::half_removed;
+    use crate::overview::list_runs;
     use crate::run_folder::{FolderConfig, RunFolder};
     use std::os::unix::fs::symlink;
 
@@ -95,6 +97,53 @@ mod tests {
         remove_run(&run).unwrap();
         assert_eq!(names(dir.path()), ["latest"]);
         assert_eq!(fs::read_to_string(outside.path().join("kept")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_foreign_folder_keeps_its_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, says) in [("project", "is no run"), ("report", "has no file lock that names a process")] {
+            let folder = dir.path().join(name);
+            fs::create_dir_all(folder.join("checkpoints")).unwrap();
+            if name == "report" {
+                fs::write(layout::config(&folder), "").unwrap();
+                fs::write(layout::metrics(&folder), "").unwrap();
+            }
+            for text in ["", "{}", r#"{"host":"a"}"#, r#"{"pid":"7"}"#, "7", "held by make\n"] {
+                fs::write(layout::lock(&folder), text).unwrap();
+                for checked in [check_removable(&folder), remove_run(&folder)] {
+                    let error = checked.unwrap_err().to_string();
+                    assert!(error.contains(says), "{name}, {text}: {error}");
+                }
+                assert_eq!(fs::read_to_string(layout::lock(&folder)).unwrap(), text, "{name}");
+            }
+        }
+        assert_eq!(names(&dir.path().join("project")), ["checkpoints", "lock"]);
+        assert_eq!(names(&dir.path().join("report")), ["checkpoints", "config.toml", "lock", "metrics.jsonl"]);
+        // A run that was killed while it was made, and one of an older version.
+        for name in ["killed", "older"] {
+            fs::rename(dir.path().join(if name == "killed" { "project" } else { "report" }), dir.path().join(name))
+                .unwrap();
+            fs::write(layout::lock(&dir.path().join(name)), r#"{"pid":4194305,"host":null,"since":null}"#).unwrap();
+            remove_run(&dir.path().join(name)).unwrap();
+        }
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn what_another_process_left_half_removed_hinders_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let process = std::process::id();
+        let left = [format!(".gavel-removed-{process}"), format!(".gavel-removed-{process}-2")];
+        for name in &left {
+            drop(RunFolder::create(&FolderConfig { name: name.clone(), ..config(dir.path()) }, "").unwrap());
+        }
+        let run = RunFolder::create(&config(dir.path()), "").unwrap().path().to_owned();
+        assert_eq!(list_runs(dir.path()).unwrap().len(), 1);
+        remove_run(&run).unwrap();
+        assert_eq!(names(dir.path()), left);
+        assert!(list_runs(dir.path()).unwrap().is_empty());
+        assert_eq!(half_removed(dir.path()).unwrap(), left.map(|name| dir.path().join(name)));
     }
 
     #[test]

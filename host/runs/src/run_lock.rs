@@ -76,6 +76,11 @@ pub fn writer(run: &Path) -> Result<Option<Holder>> {
     }
 }
 
+/// Whether the lock of `run` names a process, as every run's lock does since its start.
+pub(crate) fn names_process(run: &Path) -> bool {
+    open_regular(&layout::lock(run)).is_ok_and(|file| read_holder(file).pid.is_some())
+}
+
 /// The entry in a lock, as far as it can be read: the process may be writing it right now.
 fn read_holder(file: File) -> Holder {
     let mut text = String::new();

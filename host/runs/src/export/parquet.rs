@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The most rows that are handed on at once.
 const BATCH_ROWS: usize = 4096;
-/// The most bytes of texts that are handed on at once, except for those of a row.
+/// The most bytes of texts that are handed on at once. A row may have more.
 const BATCH_BYTES: usize = 32 << 20;
 /// The most bytes of a group of rows.
 const GROUP_BYTES: usize = 128 << 20;

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::path::Path;
 
-/// The columns before those of plugins. The first one is the step whose file has the line.
+/// The columns before the columns of plugins. The first one is the step whose file has the line.
 const COLUMNS: [(&str, Kind); 20] = [
     ("recorded_step", Kind::Count),
     ("id", Kind::Text),

@@ -118,7 +118,36 @@ fn an_index_that_does_not_fit_its_file_is_made_again() {
         index[at..at + bytes.len()].copy_from_slice(bytes);
         index
     };
+    let count = u64::from_le_bytes(kept[32..40].try_into().unwrap());
+    let (start, ranks) = (HEADER as usize, (HEADER + count * ENTRY) as usize);
+    // An index whose hash fits, as somebody could make it.
+    let forged = |at: usize, bytes: &[u8]| {
+        let mut index = with(at, bytes);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&index[..HEADER_START]).update(&index[start..]);
+        index[HEADER_START..start].copy_from_slice(&hash_of(&hasher));
+        assert!(index != kept);
+        index
+    };
+    let flipped = |at: usize| with(at, &[kept[at] ^ 1]);
+    let last = ranks - ENTRY as usize;
     let broken = [
+        with(start, &vec![0; kept.len() - start]),
+        with(start, &vec![0; ranks - start]),
+        with(ranks, &vec![0xff; (count * RANK) as usize]),
+        flipped(24),
+        flipped(HEADER_START),
+        flipped(start),
+        flipped(start + 8),
+        flipped(start + 16),
+        flipped(ranks),
+        flipped(kept.len() - 1),
+        forged(24, &u64::MAX.to_le_bytes()),
+        forged(last + 8, &u64::MAX.to_le_bytes()),
+        forged(last + 8, &0_u64.to_le_bytes()),
+        forged(last + 16, &u64::MAX.to_le_bytes()),
+        forged(last + 16, &0_u64.to_le_bytes()),
+        forged(ranks, &u32::MAX.to_le_bytes()),
         Vec::new(),
         kept[..kept.len() - 1].to_vec(),
         [&kept[..], b"x"].concat(),
@@ -142,12 +171,17 @@ fn an_index_that_does_not_fit_its_file_is_made_again() {
         assert_eq!(case.texts(&found, "a").len(), text.matches(r#""a""#).count());
         assert_eq!(case.texts(&found, "b").len(), text.matches(r#""b""#).count());
     }
-    // Numbers of entries that an index does not have are an error, and no crash.
-    let count = u64::from_le_bytes(kept[32..40].try_into().unwrap());
-    case.write(&(many("m") + &line("a", "1")));
-    let start = (HEADER + count * ENTRY) as usize;
-    fs::write(case.kept(), with(start, &vec![0xff; (count * RANK) as usize])).unwrap();
-    assert!(case.index().find("a").is_err());
+}
+
+#[test]
+fn the_folder_of_a_run_that_was_removed_is_not_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    assert!(keep(&run.join("index/tasks/tasks.jsonl.index"), b"index").is_err());
+    assert!(!run.exists());
+    fs::create_dir(&run).unwrap();
+    keep(&run.join("index/tasks/tasks.jsonl.index"), b"index").unwrap();
+    assert_eq!(fs::read(run.join("index/tasks/tasks.jsonl.index")).unwrap(), b"index");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Sequence {
             self.is_whole = true;
             return Ok(());
         };
-        let expected = self.written + self.unread + 1;
+        let expected = self.written.saturating_add(self.unread).saturating_add(1);
         if written < expected {
             return Err(Misplaced::Elsewhere(format!("it was line {written} when it was written")));
         }
@@ -85,8 +85,8 @@ impl Sequence {
     fn place(&self, line: &ReadLine) -> Place {
         let of = |trajectory| Place { step: line.step, group: line.group, sample: line.sample, trajectory };
         // In the oldest recordings, the trajectories of a sample have no numbers, and follow each other.
-        let next = self.before.map(|before| before.trajectory + 1);
-        let follows = next.filter(|next| self.before == Some(of(next - 1)));
+        let before = self.before.filter(|before| *before == of(before.trajectory));
+        let follows = before.and_then(|before| before.trajectory.checked_add(1));
         of(line.trajectory.or(follows).unwrap_or(0))
     }
 }

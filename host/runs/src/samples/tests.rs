@@ -442,3 +442,18 @@ fn a_damaged_line_beside_a_sample_does_not_hide_it() {
     assert!(few.find("2.0.99", None).unwrap().is_none());
     assert!(few.damage()[0].what.contains("which tasks.jsonl does not have"), "{:?}", few.damage());
 }
+
+#[test]
+fn a_line_with_the_highest_numbers_is_damage_and_no_crash() {
+    let run = tempfile::tempdir().unwrap();
+    let path = written(run.path(), false);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    (line["line"], line["trajectory"]) = (u64::MAX.into(), u64::MAX.into());
+    fs::write(&path, format!("{line}\n{}", text.lines().last().unwrap())).unwrap();
+    let (samples, damage) = read(run.path());
+    assert_eq!(samples.len(), 1);
+    let missing = format!("{} lines before it are missing", u64::MAX - 1);
+    let expected = [missing.as_str(), "it was line 2 when it was written", "the lines after it are missing"];
+    assert_eq!(damage, expected);
+}
