@@ -109,6 +109,7 @@ fn runs_are_listed_with_how_far_they_are() {
     drop(RunFolder::create(&config(&project, "killed"), "[train]\nsteps = 30\n").unwrap());
     fs::remove_file(layout::metrics(&project.path("runs/killed"))).unwrap();
     fs::create_dir_all(project.path("runs/foreign/checkpoints")).unwrap();
+    fs::write(project.path("runs/foreign/lock"), "{}").unwrap();
 
     let said = succeed(&project, &[]);
     let lines: Vec<&str> = said.lines().collect();
@@ -273,8 +274,16 @@ fn a_run_is_removed_once_that_is_wanted() {
     assert!(said.contains("remove runs/one (ended after step 2, ") && said.contains("runs/one is kept"), "{said}");
     assert!(exists("one") && !exists("two"), "{said}");
     drop(running);
-    project.succeed(&["runs", "rm", "-y", "runs/one", "runs/running/"]);
+    // The same run twice, under two names.
+    let output = project.succeed(&["runs", "rm", "-y", "runs/one", "runs/running/", "runs/../runs/one"]);
+    assert_eq!(stderr(&output), "removed runs/one\nremoved runs/running/\n");
     assert_eq!(fs::read_dir(project.path("runs")).unwrap().count(), 0);
+    // What a process left that was killed while it removed a run.
+    drop(taken(&project, ".gavel-removed-7", "0.1", "a"));
+    let output = project.succeed(&["runs"]);
+    assert_eq!(stdout(&output), "runs has no runs\n");
+    let said = stderr(&output);
+    assert!(said.contains("runs/.gavel-removed-7 is left of a run") && said.contains("hint: "), "{said}");
 }
 
 #[test]

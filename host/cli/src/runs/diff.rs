@@ -18,7 +18,7 @@ const VALUE: usize = 20;
 /// Compare two runs: the keys of their configurations that differ, and their last metrics side by side.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  gavel runs diff runs/demo runs/demo-2\n\n--json has all metrics; without it, those of the clock and the spread of others are left out."
+    after_help = "Example:\n  gavel runs diff runs/demo runs/demo-2\n\n--json has all metrics; without it, metrics of the clock and the spread of others are left out."
 )]
 pub struct DiffArgs {
     /// The folder of a run.

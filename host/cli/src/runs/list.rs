@@ -2,10 +2,10 @@
 
 use super::times::since;
 use crate::table::{self, cut_to};
-use crate::terminal::{self, outln};
+use crate::terminal::{self, errln, outln};
 use anyhow::{Result, bail};
 use gavel_data::Shown;
-use gavel_runs::{ListedRun, Overview, RunState, is_run, list_runs};
+use gavel_runs::{ListedRun, Overview, RunState, half_removed, is_run, list_runs};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,6 +36,12 @@ pub fn run(folder: &Path, as_json: bool) -> Result<ExitCode> {
         outln!("{} has no runs", Shown(folder.display()));
     } else {
         print(&runs);
+    }
+    for left in half_removed(folder)? {
+        errln!(
+            "{0} is left of a run that was being removed\nhint: if no gavel runs rm is under way, remove it with rm -r",
+            Shown(left.display())
+        );
     }
     let is_readable = runs.iter().all(|run| run.found.is_ok());
     Ok(if is_readable { ExitCode::SUCCESS } else { ExitCode::from(1) })

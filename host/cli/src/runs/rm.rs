@@ -5,6 +5,8 @@ use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Args;
 use gavel_runs::{Details, check_removable, remove_run};
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,10 +31,11 @@ pub fn run(args: &RmArgs) -> Result<ExitCode> {
     for run in &args.runs {
         check_removable(run)?;
     }
+    let runs = each_once(&args.runs)?;
     if !args.yes && !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked whether to remove {} runs\nhint: --yes removes them", args.runs.len());
+        bail!("nobody can be asked whether to remove {} runs\nhint: --yes removes them", runs.len());
     }
-    for run in &args.runs {
+    for run in runs {
         if !args.yes && !is_wanted(run)? {
             errln!("{} is kept", run.display());
             continue;
@@ -41,6 +44,18 @@ pub fn run(args: &RmArgs) -> Result<ExitCode> {
         errln!("removed {}", run.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The runs without folders that were named before, also by another path.
+fn each_once(runs: &[PathBuf]) -> Result<Vec<&Path>> {
+    let (mut seen, mut once) = (BTreeSet::new(), Vec::new());
+    for run in runs {
+        let folder = fs::canonicalize(run).with_context(|| format!("cannot read {}", run.display()))?;
+        if seen.insert(folder) {
+            once.push(run.as_path());
+        }
+    }
+    Ok(once)
 }
 
 /// Asks whether a run is to be removed.

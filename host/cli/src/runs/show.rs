@@ -67,7 +67,7 @@ fn print(details: &Details) {
     times(details);
     configuration(&details.config);
     if let Some(reward) = found.reward {
-        item("reward", format!("{reward:.4} in the last step"));
+        item("reward", format!("{reward:.4} in the last step with a reward"));
     }
     if let (Some((_, first)), Some(last), Some((step, best))) =
         (details.first_accuracy, found.accuracy, details.best_accuracy)
