@@ -37,7 +37,7 @@ pub fn sft(config: &Config<SftTable>, start: Start, peers: &Peers, control: &Con
     let shape = RunShape { learning, drawn: 0, grouping: Grouping::default(), needs_reference: false, cache };
     let mut run = Run::open(config, setup, shape, found, ranks)?;
     let runtime = run.rollout.scorer.sandbox().handle().clone();
-    runtime.block_on(run.begin())?;
+    runtime.block_on(run.begin()).inspect_err(|error| run.recorder.record_failure(error))?;
     if is_enough(table, run.recorder.state().last_accuracy) {
         run.recorder.record_end(&Ok(false));
         return run.summary();

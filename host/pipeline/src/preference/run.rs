@@ -73,16 +73,20 @@ pub(super) fn run<T: PairMethod>(
         }
         let opening = Opening { config, setup: &setup, grouping: Grouping::default(), found, ranks };
         let opened = open_folder(opening)?;
-        let Trained { policy, trainer, .. } = Trained::open(config, &learning, &opened, ranks)?;
-        let reference = match T::NEEDS_REFERENCE {
-            true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
-            false => None,
+        let load = || {
+            let Trained { policy, trainer, .. } = Trained::open(config, &learning, &opened, ranks)?;
+            let reference = match T::NEEDS_REFERENCE {
+                true => Some(policy.reference(&config.model, &config.resources, config.seed)?),
+                false => None,
+            };
+            Ok::<_, PipelineError>((policy, trainer, reference))
         };
+        let (policy, trainer, reference) = opened.checked(load())?;
         let recorder = opened.into_recorder(config)?;
         let Policy { model, text } = policy;
         let whole = trainer.steps();
         let mut run = PairRun { config, ranks, pairs, model, text, reference, trainer, recorder, whole };
-        run.begin()?;
+        run.begin().inspect_err(|error| run.recorder.record_failure(error))?;
         let taken = run.take_steps(learning.steps, &learning_rate, control);
         if taken.is_err() {
             run.leave_checkpoint();

@@ -84,11 +84,15 @@ pub fn train(config: &Config<RlTable>, start: Start, peers: &Peers, control: &Co
     let mut groups = GroupQueue::new(rollout, rows, tasks, numbering, &config.schedule, share, control.clone());
     let runtime = run.rollout.scorer.sandbox().handle().clone();
     runtime.block_on(async {
-        // Before anything is drawn.
-        groups.meanwhile(run.publish(run.recorder.state().step)).await?;
-        groups.meanwhile(run.begin()).await?;
         let score_again = matches!(start, Start::Resume { allow_changed_plugins: true, .. });
-        groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await?;
+        let begun = async {
+            // Before anything is drawn.
+            groups.meanwhile(run.publish(run.recorder.state().step)).await?;
+            groups.meanwhile(run.begin()).await?;
+            groups.restore(run.started_groups(&numbering), std::mem::take(&mut run.queued), score_again).await
+        };
+        let begun: Result<()> = begun.await;
+        begun.inspect_err(|error| run.recorder.record_failure(error))?;
         let (failures, broken_judges) = (FailureWindow::new(table), BrokenJudges::default());
         let state = run.recorder.state();
         let learning = LearningState::new(table, &state.learning, &state.advantage);

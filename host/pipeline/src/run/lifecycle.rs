@@ -10,7 +10,7 @@ use crate::run::policy::Policy;
 use crate::run::published::PublishedFolder;
 use crate::run::recorder::Recorder;
 use crate::run::reference::References;
-use crate::run::resume::{Found, Opening, open_folder};
+use crate::run::resume::{Found, Opened, Opening, open_folder};
 use crate::run::setup::Setup;
 use crate::run::summary::Summary;
 use crate::run::trained::Trained;
@@ -69,23 +69,25 @@ pub(crate) struct RunShape {
     pub(crate) cache: CacheDuring,
 }
 
-impl<'a, T: TrainTable + Serialize> Run<'a, T> {
-    /// Starts a run in a new folder, or resumes the run that was found.
-    pub(crate) fn open(
-        config: &'a Config<T>,
+/// What a run loads before anything in its folder is dropped.
+struct Loaded {
+    rollout: Rollout,
+    updater: Updater,
+    reward_models: RewardModels,
+    published: Option<PublishedFolder>,
+    validation: Vec<Prompt>,
+}
+
+impl Loaded {
+    fn new<T: TrainTable + Serialize>(
+        config: &Config<T>,
         setup: Setup,
         shape: RunShape,
-        found: Option<Found>,
+        opened: &Opened,
         ranks: &Ranks,
     ) -> Result<Self> {
-        let RunShape { learning, drawn, grouping, needs_reference, cache } = shape;
-        if config.rollout.engine.is_some() && ranks.are_several() {
-            return Err(PipelineError::Stopped(
-                "rollout.engine is for a run in one process, not yet for several ranks\nhint: start the run without torchrun".into(),
-            ));
-        }
-        let opened = open_folder(Opening { config, setup: &setup, grouping, found, ranks })?;
-        let Trained { table, policy, trainer } = Trained::open(config, &learning, &opened, ranks)?;
+        let RunShape { learning, drawn, needs_reference, cache, .. } = shape;
+        let Trained { table, policy, trainer } = Trained::open(config, &learning, opened, ranks)?;
         let references = match needs_reference {
             true => Some(References::open(config, &policy, opened.checkpoint())?),
             false => None,
@@ -135,13 +137,35 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
                 (RolloutEngine::Own(engine), trained)
             }
         };
-        // Only once everything is loaded, because later steps of a resumed run are dropped here.
-        let queued = opened.queue()?;
-        let recorder = opened.into_recorder(config)?;
         let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
         let (records_masks, validating) = (config.train.records_masks(&config.rollout), ValidationWaits::default());
         let rollout = Rollout { engine, scorer, table, records_masks, constraint, episode_kinds, limit, validating };
         let updater = Updater::new(trained, cache, trainer, references, critic);
+        Ok(Self { rollout, updater, reward_models, published, validation })
+    }
+}
+
+impl<'a, T: TrainTable + Serialize> Run<'a, T> {
+    /// Starts a run in a new folder, or resumes the run that was found.
+    pub(crate) fn open(
+        config: &'a Config<T>,
+        setup: Setup,
+        shape: RunShape,
+        found: Option<Found>,
+        ranks: &Ranks,
+    ) -> Result<Self> {
+        if config.rollout.engine.is_some() && ranks.are_several() {
+            return Err(PipelineError::Stopped(
+                "rollout.engine is for a run in one process, not yet for several ranks\nhint: start the run without torchrun".into(),
+            ));
+        }
+        let (learning, grouping) = (shape.learning, shape.grouping.clone());
+        let opened = open_folder(Opening { config, setup: &setup, grouping, found, ranks })?;
+        let loaded = Loaded::new(config, setup, shape, &opened, ranks);
+        let Loaded { rollout, updater, reward_models, published, validation } = opened.checked(loaded)?;
+        // Only once everything is loaded, because later steps of a resumed run are dropped here.
+        let queued = opened.queue()?;
+        let recorder = opened.into_recorder(config)?;
         Ok(Self {
             config,
             ranks: ranks.clone(),

@@ -1,6 +1,6 @@
 //! The recorder: the only place that writes a run to the disk.
 
-use crate::error::Result;
+use crate::error::{PipelineError, Result};
 use crate::ranks::Ranks;
 use crate::rows::Numbering;
 use crate::run::summary::Summary;
@@ -8,7 +8,6 @@ use crate::samples::{DrawnGroup, DropReason};
 use gavel_config::CheckpointTable;
 use gavel_data::{Group, Member};
 use gavel_plugin::{CallLog, TakenCalls, Tape};
-
 use gavel_runs::{EndKind, Metrics, QueuedGroup, RunFolder, ScoredSample, Spent, State, TrainedRow};
 use gavel_text::TextModel;
 use std::collections::BTreeMap;
@@ -289,14 +288,16 @@ impl Recorder {
 
     /// Records how the run ended: whether a signal stopped it, or by which error.
     pub(crate) fn record_end(&self, taken: &Result<bool>) {
-        let (kind, error) = match taken {
-            Ok(true) => (EndKind::Stopped, None),
-            Ok(false) => (EndKind::Ended, None),
-            Err(error) => (EndKind::Failed, Some(error.to_string())),
-        };
-        if let Err(error) = self.folder.keep_end(kind, error) {
-            tracing::warn!("the end of the run is not recorded: {error}");
+        match taken {
+            Ok(true) => keep_end(&self.folder, EndKind::Stopped, None),
+            Ok(false) => keep_end(&self.folder, EndKind::Ended, None),
+            Err(error) => self.record_failure(error),
         }
+    }
+
+    /// Records that an error ended the run.
+    pub(crate) fn record_failure(&self, error: &PipelineError) {
+        record_failure(&self.folder, error);
     }
 
     /// The results of the run.
@@ -314,6 +315,17 @@ impl Recorder {
             longest_waits: Vec::new(),
             is_stopped: false,
         })
+    }
+}
+
+/// Records that an error ended the run of a folder.
+pub(crate) fn record_failure(folder: &RunFolder, error: &PipelineError) {
+    keep_end(folder, EndKind::Failed, Some(error.to_string()));
+}
+
+fn keep_end(folder: &RunFolder, kind: EndKind, error: Option<String>) {
+    if let Err(error) = folder.keep_end(kind, error) {
+        tracing::warn!("the end of the run is not recorded: {error}");
     }
 }
 

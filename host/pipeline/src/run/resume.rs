@@ -2,7 +2,7 @@
 
 use crate::error::{PipelineError, Result};
 use crate::ranks::{Ranks, check_configuration, check_plugins};
-use crate::run::recorder::Recorder;
+use crate::run::recorder::{Recorder, record_failure};
 use crate::run::setup::Setup;
 use crate::run::start::Start;
 use gavel_config::{Config, TrainTable};
@@ -144,6 +144,16 @@ impl Opened {
     /// The groups in it that were not trained on yet.
     pub(crate) fn queue(&self) -> Result<Vec<QueuedGroup>> {
         Ok(self.checkpoint().map(Checkpoints::queue).transpose()?.unwrap_or_default())
+    }
+
+    /// Passes on what was loaded for the run. If that failed, a new run has ended by it; of a run that is resumed, nothing
+    /// was changed yet.
+    pub(crate) fn checked<T>(&self, loaded: Result<T>) -> Result<T> {
+        loaded.inspect_err(|error| {
+            if self.checkpoint.is_none() {
+                record_failure(&self.folder, error);
+            }
+        })
     }
 
     /// Drops what the run has of later steps, and records from here on.

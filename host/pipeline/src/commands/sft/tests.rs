@@ -2,7 +2,7 @@
 
 use super::*;
 use gavel_config::load;
-use gavel_runs::{read_metrics, read_rows};
+use gavel_runs::{Overview, RunState, read_metrics, read_rows};
 use std::path::Path;
 
 /// Two steps over three of four rows each, in the order of the file.
@@ -75,4 +75,26 @@ fn a_run_without_trajectories_keeps_no_rows() {
     let config = config(folder.path(), "trajectories = false");
     let summary = sft(&config, Start::New, &Peers::alone(), &Control::default()).unwrap();
     assert!(!summary.folder.join("rows").exists());
+}
+
+#[test]
+fn a_run_whose_model_cannot_be_loaded_has_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = config(folder.path(), "");
+    let checkpoint = sft(&first, Start::New, &Peers::alone(), &Control::default()).unwrap().checkpoint.unwrap();
+    let weights = checkpoint.join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("sft.toml")).unwrap();
+    let (before, rest) = text.split_once("[model.init]").unwrap();
+    let (_, after) = rest.split_once("[data]").unwrap();
+    let path = folder.path().join("again.toml");
+    std::fs::write(&path, format!("{before}path = {checkpoint:?}\n[data]{after}")).unwrap();
+    let again = load(&path, &[]).unwrap();
+    let error = sft(&again, Start::New, &Peers::alone(), &Control::default()).unwrap_err().to_string();
+    let found = Overview::read(&folder.path().join("runs/run-2")).unwrap();
+    assert_eq!((found.state, found.error.as_deref()), (RunState::Failed, Some(error.as_str())));
+    let first = Overview::read(&folder.path().join("runs/run")).unwrap();
+    assert_eq!((first.state, first.error), (RunState::Ended, None));
 }
