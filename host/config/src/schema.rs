@@ -182,3 +182,18 @@ fn referred(schema: &Value) -> Option<String> {
     let direct = schema.get("$ref").or_else(|| schema.pointer("/allOf/0/$ref"));
     Some(direct?.as_str()?.strip_prefix("#/definitions/")?.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_other_name_of_a_value_is_in_the_schema() {
+        let schema = schema(Command::Train);
+        for (definition, name, other) in ALIASES {
+            let variants = schema.pointer(&format!("/definitions/{definition}/oneOf")).and_then(Value::as_array);
+            let is_there = |name: &str| variants.is_some_and(|variants| variants.iter().any(|it| it["const"] == name));
+            assert!(is_there(name) && is_there(other), "{definition}: {name}, {other}");
+        }
+    }
+}
