@@ -86,7 +86,7 @@ pub fn run(args: ReplayArgs) -> Result<ExitCode> {
         }
         return rows::run(&args.run, args.step, args.sample.as_deref(), args.json);
     }
-    // A sample that is selected by its id is found without reading the others, except for those of its step.
+    // A sample that is selected by its id is found by reading its step alone.
     let found = args.sample.as_ref().map(|id| Recording::open_for(&args.run, id, args.step)).transpose()?.flatten();
     let (recording, step) = match found {
         Some((recording, step)) => (recording, Some(step)),

@@ -104,7 +104,7 @@ fn waits_for_an_endpoint_are_told_and_charged_to_it() {
     let said = said();
     assert!(said.contains(": its turn at the endpoint judge, for reward asks, "), "{said}");
     assert!(said.contains(": the answer of the endpoint judge, for reward asks, "), "{said}");
-    // The threads are told before the waits, and what each of them calls.
+    // The threads come before the waits, with what each of them calls.
     let (_, stacks) = said.split_once("\nthe stacks of ").expect(&said);
     let calls = |name: &str| stacks.contains(&format!("\n    {name}")) || stacks.contains(&format!("\n    <{name}"));
     assert!(stacks.contains("\n  gavel-models (") && calls("gavel_pipeline::"), "{stacks}");

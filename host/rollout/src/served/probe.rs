@@ -69,9 +69,9 @@ impl Probe {
         let what =
             format!("a log-probability at temperature {TEMPERATURE} differs by {largest:.2e} from the policy's own");
         let why = if is_stale {
-            "it is that of the version before: the server did not load the weights, or it kept a cache of prompts; with tied embeddings, vLLM on the CPU keeps the output head"
+            "this is what the version before gives: the server did not load the weights, or it kept a cache of prompts; with tied embeddings, vLLM on the CPU keeps the output head"
         } else if self.distance(drawn, 1.0).0 <= tolerance {
-            "it is that of temperature 1: start vLLM with --logprobs-mode processed_logprobs"
+            "this is what temperature 1 gives: start vLLM with --logprobs-mode processed_logprobs"
         } else {
             "does the server have another model, another dtype, a quantisation, or a tokenizer of its own? with tied embeddings, vLLM on the CPU keeps its output head; rollout.engine.tolerance sets what is allowed"
         };
@@ -104,7 +104,7 @@ mod tests {
         assert!(trap(&drawn(now, 1.0), 1e-4).contains("--logprobs-mode processed_logprobs"));
         // The step was so small that the difference is within the tolerance.
         let stale = trap(&drawn(before, 0.7), 0.1);
-        assert!(stale.contains("hint: it is that of the version before"), "{stale}");
+        assert!(stale.contains("hint: this is what the version before gives"), "{stale}");
         let other = trap(&drawn([3.0, 2.0, 1.0, 0.0], 0.7), 1e-4);
         assert!(other.contains("does the server have another model"), "{other}");
         assert!(trap(&[(9, -1.0)], 1e-4).contains("differs by inf"));

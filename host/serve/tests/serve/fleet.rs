@@ -424,7 +424,7 @@ async fn weights_that_a_server_did_not_load_are_found() {
     let folder = tempfile::tempdir().unwrap();
     for (kind, says) in [
         (ServerKind::Gavel, "weights are not those that were written, the first: "),
-        (ServerKind::Vllm, "hint: it is that of the version before: the server did not load the weights"),
+        (ServerKind::Vllm, "hint: this is what the version before gives: the server did not load the weights"),
     ] {
         let router = routes(&engine(4), folder.path()).layer(from_fn(pretend));
         let running = Running::start(router);

@@ -41,7 +41,7 @@ pub struct ServeArgs {
     /// The model's name in the API; by default its folder's.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Let clients pause the server and replace its weights by those of a folder in DIR, as a run does with
+    /// Let clients pause the server and replace its weights from a folder in DIR, as a run does with
     /// rollout.engine. Everybody who reaches the port may do so.
     #[arg(long, value_name = "DIR", conflicts_with = "rewards")]
     trainable: Option<PathBuf>,
@@ -95,8 +95,8 @@ impl Served {
     }
 }
 
-/// The service of a model, which is a language model or a classifier. The weights of a language model may be replaced by
-/// those of a folder in `trainable`.
+/// The service of a model, which is a language model or a classifier. The weights of a language model may be replaced from
+/// a folder in `trainable`.
 fn service(model: &ModelArgs, name: &str, trainable: Option<&Path>) -> Result<(Router, Served)> {
     let folder = model.folder()?;
     match ModelConfig::load(&folder)?.head {
