@@ -56,11 +56,13 @@ pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
     };
     let all_used = || guests::check_all_are_used(root);
     let crates = || structure::check_crates(root);
+    let features = || structure::check_features(root);
     let rooms = || structure::check_rooms(root);
     let circles = || structure::check_circles(root);
     let links = || structure::check_links(root);
     let parts = [
         part("crates depend only on those above them", true, &crates),
+        part("dependencies have the same features without training", true, &features),
         part("folders depend only on those above them", true, &rooms),
         part("no circles of files", true, &circles),
         part("links between pages lead somewhere", true, &links),

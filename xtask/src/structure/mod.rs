@@ -1,8 +1,9 @@
-//! The structure of the workspace: which crate may depend on which, which folder of a crate may import which, files that
-//! import each other in a circle, and links between pages.
+//! The structure of the workspace: which crate may depend on which, with which features, which folder of a crate may
+//! import which, files that import each other in a circle, and links between pages.
 
 mod circles;
 mod crates;
+mod features;
 mod imports;
 mod links;
 mod rooms;
@@ -10,6 +11,7 @@ mod tokens;
 
 pub use circles::check as check_circles;
 pub use crates::check as check_crates;
+pub use features::check as check_features;
 pub use links::check as check_links;
 pub use rooms::check as check_rooms;
 
@@ -18,9 +20,10 @@ use crate::setup::cannot;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks crates, then their folders, then files, then pages.
+/// Checks crates, then their features, then their folders, then files, then pages.
 pub fn check(root: &Path) -> Result<()> {
     check_crates(root)?;
+    check_features(root)?;
     check_rooms(root)?;
     check_circles(root)?;
     check_links(root)
