@@ -61,8 +61,9 @@ Commands:
                     and check that they are the same to the last byte
   hashes            build the plugins in Rust, and check that they have the hashes of plugins/B3SUMS
   hashes --record   build plugins whose hashes changed again too, and write their hashes there
-  structure         check which crate depends on which, that no files import each other in
-                    a circle, and that links between pages lead somewhere
+  structure         check which crate depends on which, that features without training are the
+                    same, that no files import each other in a circle, and that links between
+                    pages lead somewhere
   dist              build everything, pack it with libtorch into target/dist/*.tar.gz,
                     and check that the archive runs in another folder
   wheel             build the Python package for other trainers to target/wheels/*.whl
