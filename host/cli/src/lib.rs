@@ -31,6 +31,7 @@ pub mod table;
 pub mod terminal;
 #[doc(hidden)]
 pub mod version;
+mod watch;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};

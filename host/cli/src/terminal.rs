@@ -154,9 +154,19 @@ pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
+/// Whether stdout is a terminal.
+pub fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Whether stderr gets colours.
 fn coloured() -> bool {
-    stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    stderr_is_terminal() && allows_colours()
+}
+
+/// Whether the user allows colours on a terminal: <https://no-color.org>.
+pub fn allows_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// A message. Only its first line and its hints start at the margin. If a line between them is not indented, all lines

@@ -7,7 +7,7 @@ mod list;
 mod rm;
 mod sample;
 mod show;
-mod times;
+pub mod times;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
