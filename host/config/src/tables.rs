@@ -14,6 +14,7 @@ use gavel_plugin::{CallLog, SandboxConfig};
 use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
 use gavel_runs::{FolderConfig, Retention};
 use gavel_torch::peers::Rendezvous;
+use gavel_tracking::{MetricsListener, TrackerTable, check_trackers};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -401,9 +402,15 @@ pub struct LogTable {
     pub calls: CallsLog,
     /// Whether TensorBoard event files are written; yes by default.
     pub tensorboard: bool,
+    /// The trackers that the run is sent to; none by default.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trackers: Vec<TrackerTable>,
     /// The command line of this process, without secrets. It is no key.
     #[serde(skip)]
     pub command: Option<String>,
+    /// Where this process shows the run's numbers to Prometheus. It is no key.
+    #[serde(skip)]
+    pub metrics: Option<MetricsListener>,
 }
 
 impl Default for LogTable {
@@ -415,7 +422,9 @@ impl Default for LogTable {
             token_ids: false,
             calls: CallsLog::default(),
             tensorboard: true,
+            trackers: Vec::new(),
             command: None,
+            metrics: None,
         }
     }
 }
@@ -431,7 +440,10 @@ impl LogTable {
         if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
             return Err(ConfigError::value("log.name", "the name of a folder", &self.name));
         }
-        Ok(())
+        check_trackers(&self.trackers).map_err(|(number, key, what)| {
+            let name = self.trackers.get(number).map_or("", TrackerTable::name);
+            ConfigError::invalid("log.trackers", format!("log.trackers: `{name}`: {key}: {what}"))
+        })
     }
 }
 

@@ -23,7 +23,7 @@ limiter.slow = { requests_per_second = 0.5, concurrency = 2 }
 schedule = { stream = true, watchdog = "2m" }
 ranks = { share = "load" }
 checkpoint = { every = 5 }
-log = { calls = "text" }
+log = { calls = "text", trackers = [{ kind = "webhook", name = "chat", url_env = "HOOK", on = ["failed"] }, { kind = "mlflow", url = "http://a", project = "p", api_key_env = "K" }] }
 resources = { plugin_threads = 1, loading = { size = "1GiB" } }
 exec.python = { path = "python.wasm" }
 plugin.own = { path = "own.wasm", params = { anything = 1 } }
@@ -298,6 +298,8 @@ fn a_wrong_name_or_number_does_not_fit() {
         ("/reward/0/grant/clock", json!("os")),
         ("/reward/1/batch", json!("groups")),
         ("/log/calls", json!("all")),
+        ("/log/trackers/0/kind", json!("tensorboard")),
+        ("/log/trackers/0/on", json!(["end"])),
         ("/agent/kind", json!("tool")),
         ("/reward_model/quality/steps/score", json!("max")),
         ("/data/overlong_prompts", json!("cut")),
@@ -434,6 +436,7 @@ const TABLES: [(&str, &str, &[&str]); 31] = [
     ("`[train]` of `gavel dpo`", "DpoTable", &SHARED),
     ("`[checkpoint]`", "CheckpointTable", &[]),
     ("`[log]`", "LogTable", &[]),
+    ("`[[log.trackers]]`", "TrackerTable", &[]),
     ("`[resources]`", "ResourcesTable", &[]),
     ("`[resources.loading]`", "LoadingTable", &[]),
 ];

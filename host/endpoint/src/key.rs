@@ -30,6 +30,16 @@ impl Key {
         Ok(header)
     }
 
+    /// It as the value of a header.
+    ///
+    /// # Errors
+    /// It has characters that a header cannot have.
+    pub fn header(&self) -> Result<HeaderValue, InvalidHeaderValue> {
+        let mut header = HeaderValue::from_str(&self.value)?;
+        header.set_sensitive(true);
+        Ok(header)
+    }
+
     /// An answer with `$VARIABLE` in place of the key.
     pub fn remove_from(&self, answer: Vec<u8>) -> Vec<u8> {
         without_secret(answer, self.value.as_bytes(), &format!("${}", self.variable))

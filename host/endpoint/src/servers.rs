@@ -1,6 +1,7 @@
 //! Servers that answer the same requests: chooses one of them, and knows whether any is up.
 
 use crate::on_endpoint_down::OnEndpointDown;
+use crate::pauses::HeldPause;
 use std::fmt::{self, Display, Formatter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,6 +40,8 @@ struct State {
     last_failure: String,
     /// The number of choices so far.
     chosen: u64,
+    /// While requests wait for the endpoint.
+    pause: Option<HeldPause>,
 }
 
 #[derive(Default)]
@@ -182,6 +185,9 @@ impl Servers {
             if !state.failed(number, is_trial, Instant::now()) {
                 return;
             }
+            if state.down().is_some_and(|down| self.holds_at(&down, Instant::now())) {
+                state.pause = Some(HeldPause::begin(&self.name, &state.last_failure));
+            }
             state.has_answered
         };
         let then = match (self.on_endpoint_down, self.max_pause) {
@@ -241,7 +247,7 @@ impl State {
     fn new(count: usize) -> Self {
         let servers = std::iter::repeat_with(Server::default).take(count).collect();
         let last_failure = String::new();
-        Self { servers, failures: None, down_at: None, has_answered: false, last_failure, chosen: 0 }
+        Self { servers, failures: None, down_at: None, has_answered: false, last_failure, chosen: 0, pause: None }
     }
 
     /// The number of the server to ask, and whether the request tries it.
@@ -281,7 +287,7 @@ impl State {
     fn answered(&mut self, number: usize) -> bool {
         let server = &mut self.servers[number];
         (server.failures, server.rests_until) = (0, None);
-        (self.failures, self.has_answered) = (None, true);
+        (self.failures, self.has_answered, self.pause) = (None, true, None);
         self.down_at.take().is_some()
     }
 
@@ -445,6 +451,30 @@ mod tests {
         over.lock().servers[0].rests_until = Some(Instant::now() + Duration::from_secs(3600));
         // Without the end of the pause, this would wait for the next trial.
         assert!(over.until_up().await.is_err());
+    }
+
+    #[test]
+    fn a_pause_is_known_in_this_process_while_it_lasts() {
+        let name = "the endpoint `paused`";
+        let paused = || crate::pauses::pauses().into_iter().find(|pause| pause.endpoint == name);
+        let down = |on_endpoint_down| {
+            let servers = Servers::new(name.into(), 1, on_endpoint_down);
+            let first = Instant::now().checked_sub(DOWN_FOR).unwrap();
+            (1..DOWN_AFTER).for_each(|_| assert!(!servers.lock().failed(0, false, first)));
+            servers.failed(0, false, &"connection refused");
+            servers
+        };
+        let servers = down(OnEndpointDown::Drop);
+        assert_eq!((servers.down().is_some(), paused()), (true, None));
+        let servers = down(OnEndpointDown::Pause);
+        assert_eq!(paused().unwrap().why, "connection refused");
+        servers.trial_now();
+        servers.choose().unwrap().answered();
+        assert_eq!(paused(), None);
+        let servers = down(OnEndpointDown::Pause);
+        assert!(paused().is_some());
+        drop(servers);
+        assert_eq!(paused(), None);
     }
 
     #[test]

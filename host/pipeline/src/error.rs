@@ -13,6 +13,7 @@ use gavel_scoring::recording::RecordingError;
 use gavel_text::ContentError;
 use gavel_text::TextError;
 use gavel_torch::peers::PeersError;
+use gavel_tracking::TrackingError;
 use gavel_train::TrainError;
 use std::path::PathBuf;
 
@@ -56,6 +57,9 @@ pub enum PipelineError {
     /// The run's folder cannot be written or read.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A tracker cannot be used.
+    #[error("log.trackers: {0}")]
+    Tracking(#[from] TrackingError),
     /// The plugins of the run cannot be kept.
     #[error(transparent)]
     Recording(#[from] RecordingError),

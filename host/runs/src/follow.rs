@@ -29,7 +29,12 @@ impl LineFollower {
 
     /// Calls `each` with the new whole lines and their numbers, from 1. Returns whether the file was
     /// replaced or removed since: all of its lines are then new.
-    pub(crate) fn read_new(&mut self, mut each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
+    pub(crate) fn read_new(&mut self, each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
+        self.read_at_most(u64::MAX, each)
+    }
+
+    /// The same for at most `most` lines. The next call reads the lines after them.
+    pub(crate) fn read_at_most(&mut self, most: u64, mut each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
         let file = match open_regular(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(self.restart()),
@@ -46,8 +51,8 @@ impl LineFollower {
         let is_replaced = !is_same && self.restart();
         let mut lines = BufReader::new(&file);
         lines.seek(SeekFrom::Start(self.offset))?;
-        let mut line = Vec::new();
-        loop {
+        let (mut line, end) = (Vec::new(), self.lines.saturating_add(most));
+        while self.lines < end {
             let read = read_line(&mut lines, &mut line)?;
             if !line.ends_with(b"\n") {
                 break;
@@ -109,5 +114,25 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert_eq!(new(), (true, "".into()));
         assert_eq!(new(), (false, "".into()));
+    }
+    #[test]
+    fn lines_can_be_read_a_few_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        fs::write(&path, "a\nb\nc\nd").unwrap();
+        let mut follower = LineFollower::new(path.clone());
+        let mut read = |most| {
+            let mut found = String::new();
+            let is_replaced = follower.read_at_most(most, |number, line| {
+                found += &format!("{number}{}", std::str::from_utf8(line).unwrap().trim_end());
+            });
+            (is_replaced.unwrap(), found)
+        };
+        assert_eq!(read(2), (false, "1a2b".into()));
+        assert_eq!(read(2), (false, "3c".into()));
+        assert_eq!(read(2), (false, "".into()));
+        write_whole(&path, b"e\nf\ng\n").unwrap();
+        assert_eq!(read(2), (true, "1e2f".into()));
+        assert_eq!(read(2), (false, "3g".into()));
     }
 }

@@ -126,6 +126,21 @@ pub fn tape(run: &Path) -> PathBuf {
     run.join("tape")
 }
 
+/// The folder of what trackers were sent.
+pub fn trackers(run: &Path) -> PathBuf {
+    run.join("trackers")
+}
+
+/// What a tracker was sent: JSON.
+pub fn tracker(run: &Path, name: &str) -> PathBuf {
+    trackers(run).join(format!("{name}.json"))
+}
+
+/// The folder of the runs that `wandb sync` sends to Weights & Biases.
+pub fn wandb(run: &Path) -> PathBuf {
+    run.join("wandb")
+}
+
 /// The process that writes into the folder; locked while it does.
 pub fn lock(run: &Path) -> PathBuf {
     run.join("lock")

@@ -18,6 +18,8 @@
 //! | `tape/` | what plugins were answered from outside | the sandbox | the sandbox |
 //! | `lock` | the process that writes into the folder | [`RunFolder`] | [`writer`] |
 //! | `index/` | where in `trajectories/` and `tasks.jsonl` each sample and task is | [`SampleReader`] | [`SampleReader`] |
+//! | `trackers/` | which steps trackers were sent | gavel-tracking | gavel-tracking |
+//! | `wandb/` | the run as Weights & Biases keeps it offline | gavel-tracking | `wandb sync` |
 //! | `events.out.tfevents.*` | the numbers of each step, for TensorBoard | [`RunFolder`] | |
 //!
 //! Of several ranks, each has its own `trajectories/step-NNNNNN.rank-N.jsonl`, `rows/step-NNNNNN.rank-N.jsonl`,

@@ -140,9 +140,17 @@ impl MetricsFollower {
     /// # Errors
     /// The file exists but cannot be read.
     pub fn read_new(&mut self) -> Result<NewMetrics> {
+        self.read_at_most(u64::MAX)
+    }
+
+    /// The same for at most `lines` lines. The next call reads the lines after them.
+    ///
+    /// # Errors
+    /// The file exists but cannot be read.
+    pub fn read_at_most(&mut self, lines: u64) -> Result<NewMetrics> {
         let path = self.0.path().to_owned();
         let mut new = NewMetrics::default();
-        let read = self.0.read_new(|line, text| match parse(text) {
+        let read = self.0.read_at_most(lines, |line, text| match parse(text) {
             Ok((_, metrics)) => new.steps.push(metrics),
             Err(what) => new.damaged.push(DamagedLine { path: path.clone(), line, what }),
         });

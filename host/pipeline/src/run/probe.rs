@@ -12,6 +12,7 @@ use gavel_config::{Config, TrainTable};
 use gavel_data::{Blame, Evaluation, Outcome, OutcomeKind, RowSources, Shown, ShownLines, Task};
 use gavel_runs::RunFolder;
 use gavel_scoring::{PROBED_RESPONSE, Probe, ProbedRow, Scorer};
+use gavel_tracking::check_environment;
 use std::sync::Arc;
 
 /// The results.
@@ -30,6 +31,7 @@ pub(crate) struct Probed {
 /// that no response could have caused.
 pub(crate) fn probe<T: TrainTable>(config: &Config<T>, setup: &Setup, train: Option<&Prompts>) -> Result<Probed> {
     RunFolder::check(&config.log.folder())?;
+    check_environment(&config.log.trackers)?;
     let mut probed = probe_on(config, &setup.scorer, train, &tasks(&setup.validation))?;
     let tried_sampler = train.and_then(|train| try_sampler(config, setup, train));
     for (check, warning) in try_advantage(config, setup).into_iter().chain(tried_sampler) {

@@ -10,6 +10,7 @@ use gavel_data::{Group, Member};
 use gavel_plugin::{CallLog, TakenCalls, Tape};
 use gavel_runs::{EndKind, Metrics, QueuedGroup, RunFolder, ScoredSample, Spent, State, TrainedRow};
 use gavel_text::TextModel;
+use gavel_tracking::Tracking;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(crate) struct Recorder {
     /// Whether nothing of the run was recorded yet.
     is_new: bool,
     ranks: Ranks,
+    /// Sends the run to its trackers, which get what is left when this is dropped.
+    _tracking: Option<Tracking>,
 }
 
 impl Recorder {
@@ -52,7 +55,12 @@ impl Recorder {
         ranks: Ranks,
     ) -> Self {
         let (is_new, state) = (state.is_none(), state.unwrap_or_default());
-        Self { folder, tape, calls, table, whole: state.clone(), state, waiting: None, is_new, ranks }
+        Self { folder, tape, calls, table, whole: state.clone(), state, waiting: None, is_new, ranks, _tracking: None }
+    }
+
+    /// The same recorder of a run that `tracking` sends to its trackers.
+    pub(crate) fn tracked(self, tracking: Option<Tracking>) -> Self {
+        Self { _tracking: tracking, ..self }
     }
 
     /// Where the run stands.

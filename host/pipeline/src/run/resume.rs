@@ -9,6 +9,7 @@ use gavel_config::{Config, TrainTable};
 use gavel_plugin::{CallLog, Tape};
 use gavel_runs::{Checkpoints, QueuedGroup, RunError, RunFolder, State, layout};
 use gavel_scoring::recording::{Grouping, KeptComponents, PluginSet, RecordingError, keep_plugin_set};
+use gavel_tracking::{Tracking, check_environment};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub(crate) struct Opened {
     tape: Tape,
     calls: Option<CallLog>,
     checkpoint: Option<(PathBuf, State)>,
+    /// What sends a new run to its trackers, on rank 0.
+    tracking: Option<Tracking>,
 }
 
 /// A run that was found to be resumed.
@@ -52,6 +55,9 @@ pub(crate) fn find_run<T: TrainTable + Serialize + DeserializeOwned>(
     ranks: &Ranks,
 ) -> Result<Option<Found>> {
     check_configuration(ranks, &config.resolved()?)?;
+    if ranks.is_first() {
+        check_environment(&config.log.trackers)?;
+    }
     let find = |from, allow_changed_plugins| {
         let table = config.log.folder();
         let folder = RunFolder::resume(&table, &config.resolved()?, &config.may_differ(), Config::<T>::with_defaults)?;
@@ -112,7 +118,17 @@ pub(crate) fn open_folder<T: TrainTable + Serialize>(opening: Opening<'_, T>) ->
     let calls = config.log.calls.open();
     let tape = Tape::record_as(tape, ranks.rank(), calls.clone());
     setup.scorer.use_tape(tape.clone());
-    Ok(Opened { ranks: ranks.clone(), folder, tape, calls, checkpoint })
+    // Of a run that is resumed, later steps are dropped first.
+    let tracking = if checkpoint.is_none() { start_tracking(config, &folder, ranks)? } else { None };
+    Ok(Opened { ranks: ranks.clone(), folder, tape, calls, checkpoint, tracking })
+}
+
+/// Starts to send the run to its trackers, on rank 0.
+fn start_tracking<T>(config: &Config<T>, folder: &RunFolder, ranks: &Ranks) -> Result<Option<Tracking>> {
+    match ranks.is_first() {
+        true => Ok(Tracking::start(folder.path(), &config.log.trackers, config.log.metrics.as_ref())?),
+        false => Ok(None),
+    }
 }
 
 /// The folder of a new run, which rank 0 makes.
@@ -158,7 +174,7 @@ impl Opened {
 
     /// Drops what the run has of later steps, and records from here on.
     pub(crate) fn into_recorder<T: TrainTable + Serialize>(self, config: &Config<T>) -> Result<Recorder> {
-        let Self { ranks, mut folder, tape, calls, checkpoint } = self;
+        let Self { ranks, mut folder, tape, calls, checkpoint, mut tracking } = self;
         if ranks.are_several() && ranks.is_first() {
             match ranks.drawing() {
                 drawing if drawing == ranks.size() => tracing::info!("{} ranks", ranks.size()),
@@ -177,9 +193,12 @@ impl Opened {
                 None
             }
         };
+        if state.is_some() {
+            tracking = start_tracking(config, &folder, &ranks)?;
+        }
         // No rank records anything before what came later is dropped.
         ranks.exchange(&())?;
-        Ok(Recorder::new(folder, tape, calls, config.checkpoint.clone(), state, ranks))
+        Ok(Recorder::new(folder, tape, calls, config.checkpoint.clone(), state, ranks).tracked(tracking))
     }
 }
 

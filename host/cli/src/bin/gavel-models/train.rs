@@ -11,10 +11,12 @@ use gavel_config::{Config, DpoTable, RewardModelTrainTable, RlTable, SftTable, T
 use gavel_data::{CausedBy, OutcomeKind};
 use gavel_pipeline::{Check, Control, DryRun, LongWait, Planned, PlannedGpu, Start, Summary};
 use gavel_torch::peers::{Peers, Rendezvous};
+use gavel_tracking::MetricsListener;
 use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -84,12 +86,30 @@ struct RunArgs {
     /// Print the first N rows as the model reads them, with what it learns of them marked, and start nothing.
     #[arg(long, value_name = "N", conflicts_with_all = ["resuming", "dry_run"])]
     show: Option<NonZeroUsize>,
+    /// Show the run's numbers to Prometheus at http://ADDRESS/metrics while it is under way. There is no authentication:
+    /// everybody who reaches the port may read them.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["dry_run", "show"])]
+    metrics: Option<SocketAddr>,
     /// Print the summary, or the rows of --show, as JSON on stdout.
     #[arg(long)]
     json: bool,
 }
 
 impl RunArgs {
+    /// The configuration of the run, which shows its numbers where it is asked to: of several ranks, rank 0 does.
+    fn read<T: TrainTable + DeserializeOwned>(&self) -> Result<Config<T>> {
+        let mut config = self.config.read::<T>(&self.config.settings)?;
+        let is_first = !matches!(Rendezvous::from_environment(), Ok(Some(rank)) if rank.rank > 0);
+        if let Some(address) = self.metrics.filter(|_| is_first) {
+            let listener = MetricsListener::bind(address).with_context(|| {
+                format!("--metrics: cannot listen on {address}\nhint: give another port; 0 takes a free one")
+            })?;
+            tracing::info!("metrics at http://{}/metrics", listener.address().context("cannot read the address")?);
+            config.log.metrics = Some(listener);
+        }
+        Ok(config)
+    }
+
     fn start(&self) -> Start {
         match self.resume || self.resume_from.is_some() {
             true => Start::Resume { from: self.resume_from, allow_changed_plugins: self.allow_changed_plugins },
@@ -147,7 +167,7 @@ impl ConfigArgs {
 
 pub fn train(args: TrainArgs) -> Result<ExitCode> {
     let TrainArgs { run } = args;
-    let config = run.config.read::<RlTable>(&run.config.settings)?;
+    let config = run.read::<RlTable>()?;
     if let Some(count) = run.show {
         return print_rows(&gavel_pipeline::show_train(&config, count)?, run.json);
     }
@@ -159,7 +179,7 @@ pub fn train(args: TrainArgs) -> Result<ExitCode> {
 
 pub fn sft(args: SftArgs) -> Result<ExitCode> {
     let SftArgs { run } = args;
-    let config = run.config.read::<SftTable>(&run.config.settings)?;
+    let config = run.read::<SftTable>()?;
     if let Some(count) = run.show {
         return print_rows(&gavel_pipeline::show_sft(&config, count)?, run.json);
     }
@@ -171,7 +191,7 @@ pub fn sft(args: SftArgs) -> Result<ExitCode> {
 
 pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
     let RewardModelArgs { run } = args;
-    let config = run.config.read::<RewardModelTrainTable>(&run.config.settings)?;
+    let config = run.read::<RewardModelTrainTable>()?;
     if let Some(count) = run.show {
         return print_rows(&gavel_pipeline::show_reward_model(&config, count)?, run.json);
     }
@@ -183,7 +203,7 @@ pub fn reward_model(args: RewardModelArgs) -> Result<ExitCode> {
 
 pub fn dpo(args: DpoArgs) -> Result<ExitCode> {
     let DpoArgs { run } = args;
-    let config = run.config.read::<DpoTable>(&run.config.settings)?;
+    let config = run.read::<DpoTable>()?;
     if let Some(count) = run.show {
         return print_rows(&gavel_pipeline::show_dpo(&config, count)?, run.json);
     }
