@@ -69,7 +69,9 @@ class Server:
         self.command = [
             python, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--host", "127.0.0.1", "--port",
             str(self.port), "--served-model-name", "policy", "--dtype", "float32", "--max-model-len", "256",
-            "--max-num-seqs", "256", "--enforce-eager", "--enable-scale-out", "--scheduling-policy", "priority", *options,
+            "--max-num-seqs", "256", "--enforce-eager", "--enable-scale-out", "--scheduling-policy", "priority",
+            # On the CPU, it ends at a request with a seed whose prompt it reads in parts.
+            "--max-num-batched-tokens", "65536", *options,
         ]
         self.start()
 
@@ -111,6 +113,9 @@ class KeepsCache(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         if self.path.startswith("/reset_prefix_cache"):
             return self.answer(200, b'{"success": true}')
+        if self.path.startswith("/pause"):
+            # vLLM 0.32 clears it in a pause, too.
+            self.path += "&clear_cache=false"
         self.pass_on(body)
 
     def do_GET(self):
