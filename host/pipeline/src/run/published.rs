@@ -56,7 +56,9 @@ impl PublishedFolder {
             error => error,
         })?;
         std::fs::rename(&partial, &whole).map_err(|error| failed("name", &whole, &error))?;
-        let weights = PublishedWeights { version, folder: whole.clone(), dtype: self.dtype, checksums, probe };
+        let ties_embeddings = updater.ties_embeddings();
+        let weights =
+            PublishedWeights { version, folder: whole.clone(), dtype: self.dtype, ties_embeddings, checksums, probe };
         let mismatch = self.servers.publish(weights).await.map_err(RolloutError::from)?;
         // A server that comes back may be loading the version before.
         let kept = [Some(whole), before.map(|version| self.of_version(version))];

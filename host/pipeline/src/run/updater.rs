@@ -231,6 +231,11 @@ impl Updater {
         self.engine.model().positions() as usize
     }
 
+    /// Whether the output head of the policy is its embedding of tokens.
+    pub(crate) fn ties_embeddings(&self) -> bool {
+        self.engine.model().tie_word_embeddings
+    }
+
     /// Writes the weights into the folder `into`, for servers that draw. Returns their checksums, and what the policy says
     /// of the prompt of a probe.
     pub(crate) async fn export(&self, into: PathBuf, prompt: Arc<[u32]>) -> Result<(BTreeMap<String, String>, Probe)> {

@@ -60,16 +60,19 @@ pub(super) fn body(request: &GenerateRequest, kind: ServerKind) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// The body of the request that a probe is. It does not wait for the requests that wait, where a server has such turns.
-pub(super) fn probe_body(probe: &Probe, kind: ServerKind) -> Vec<u8> {
+/// The body of the request of a probe: before the requests that wait, with `first`, and with nothing that was kept without
+/// this `salt`.
+pub(super) fn probe_body(probe: &Probe, first: bool, salt: Option<&str>) -> Vec<u8> {
     let sampling = Sampling { temperature: TEMPERATURE as f32, ..Sampling::new(1, Vec::new()) };
     let mut params = params(&sampling);
     (params["seed"], params["n"]) = (1.into(), DRAWS.into());
     let prompt: &[u32] = &probe.prompt;
     let mut body = json!({"token_ids": prompt, "sampling_params": params});
-    // vLLM refuses it unless it was started with turns by priority.
-    if kind == ServerKind::Gavel {
+    if first {
         body["priority"] = (-1).into();
+    }
+    if let Some(salt) = salt {
+        body["cache_salt"] = salt.into();
     }
     body.to_string().into_bytes()
 }

@@ -5,6 +5,8 @@
 //! weights before its first request.
 
 mod config;
+mod drawing;
+mod engine;
 pub(crate) mod error;
 mod failure;
 mod fleet;
@@ -12,11 +14,12 @@ mod messages;
 mod paused;
 mod pool;
 mod probe;
+mod run_name;
 mod server;
 mod weights;
 
 pub use config::{ServedConfig, ServerKind};
+pub use engine::{FleetCounts, ServedEngine};
 pub use error::ServedError;
-pub use fleet::{FleetCounts, ServedEngine};
 pub use probe::{Probe, probe_prompt};
 pub use weights::PublishedWeights;

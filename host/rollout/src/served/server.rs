@@ -2,12 +2,15 @@
 
 use super::config::ServerKind;
 use super::failure::Failure;
+use super::messages::probe_body;
+use super::probe::Probe;
 use gavel_endpoint::{TlsClientConfig, excerpt, may_help, reason};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -18,6 +21,8 @@ const IDLE: Duration = Duration::from_secs(4);
 
 /// Where responses are drawn.
 const GENERATE: &str = "inference/v1/generate";
+/// How vLLM has all that is asked of it.
+const VLLM_START: &str = "start it with VLLM_SERVER_DEV_MODE=1 and --enable-scale-out";
 /// The most bytes of an answer.
 const BODY_BYTES: usize = 64 << 20;
 /// How long a server may take to answer what it need not compute.
@@ -32,6 +37,10 @@ pub(super) struct Server {
     pub(super) kind: ServerKind,
     /// Held while it gets weights, and is paused for it.
     pub(super) getting_weights: Mutex<()>,
+    /// Whether this run has given it weights.
+    pub(super) has_weights: AtomicBool,
+    /// Whether requests may have a priority there, as far as is known.
+    has_priorities: AtomicBool,
     tls: TlsClientConfig,
     /// For responses.
     drawing: Client,
@@ -45,7 +54,16 @@ impl Server {
     pub(super) fn new(url: &str, kind: ServerKind, tls: &TlsClientConfig) -> Result<Self, String> {
         let url = url.trim_end_matches('/').to_owned();
         let (drawing, control) = (client(&url, tls)?, client(&url, tls)?);
-        Ok(Self { url, kind, getting_weights: Mutex::default(), tls: tls.clone(), drawing, control })
+        Ok(Self {
+            url,
+            kind,
+            getting_weights: Mutex::default(),
+            has_weights: AtomicBool::new(false),
+            has_priorities: AtomicBool::new(true),
+            tls: tls.clone(),
+            drawing,
+            control,
+        })
     }
 
     /// Asks for a response, for as long as it takes.
@@ -53,10 +71,33 @@ impl Server {
         read(self.request(&self.drawing, GENERATE, body)).await
     }
 
-    /// Asks for the responses of a probe.
-    pub(super) async fn answer_probe(&self, body: Vec<u8>, timeout: Duration) -> Result<Vec<u8>, Failure> {
-        let asked = read(self.request(&self.control, GENERATE, body).timeout(timeout)).await;
-        asked.map_err(|failure| failure.map(|what| format!("the probe: {what}")))
+    /// Asks for the responses of a probe, before the requests that wait where the server has priorities: vLLM has them
+    /// with `--scheduling-policy priority`. With a `salt`, it uses no keys and values that were kept without it.
+    pub(super) async fn answer_probe(
+        &self,
+        probe: &Probe,
+        salt: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, Failure> {
+        let first = self.has_priorities.load(Ordering::Relaxed);
+        let answer = match self.ask_probe(probe_body(probe, first, salt), timeout).await {
+            Err(Failure::Refused(what)) if first && what.contains("riority") => {
+                self.has_priorities.store(false, Ordering::Relaxed);
+                self.ask_probe(probe_body(probe, false, salt), timeout).await
+            }
+            answer => answer,
+        };
+        answer.map_err(|failure| match failure {
+            Failure::Refused(what) if self.kind == ServerKind::Vllm => Failure::Refused(format!(
+                "the probe: {what}\nhint: {VLLM_START}, and with a --max-model-len of at least {}",
+                probe.prompt.len() + 1
+            )),
+            other => other.map(|what| format!("the probe: {what}")),
+        })
+    }
+
+    async fn ask_probe(&self, body: Vec<u8>, timeout: Duration) -> Result<Vec<u8>, Failure> {
+        read(self.request(&self.control, GENERATE, body).timeout(timeout)).await
     }
 
     /// Whether it works.
@@ -72,12 +113,12 @@ impl Server {
     /// Draws nothing from now on; requests wait.
     pub(super) async fn pause(&self) -> Result<(), Failure> {
         let start = match self.kind {
-            ServerKind::Gavel => "gavel serve --trainable DIR",
-            ServerKind::Vllm => "VLLM_SERVER_DEV_MODE=1 vllm serve --enable-scale-out",
+            ServerKind::Gavel => "start it as gavel serve --trainable DIR",
+            ServerKind::Vllm => VLLM_START,
         };
         // The first request that a server for other purposes refuses.
         self.post("pause?mode=keep", &json!({}), SLOW).await.map(drop).map_err(|failure| match failure {
-            Failure::Refused(what) => Failure::Refused(format!("{what}\nhint: start it as {start}")),
+            Failure::Refused(what) => Failure::Refused(format!("{what}\nhint: {start}")),
             other => other,
         })
     }
@@ -88,9 +129,13 @@ impl Server {
     }
 
     /// The same with a client of its own, for a runtime of its own.
-    pub(super) async fn resume_apart(&self) -> Result<(), Failure> {
-        let client = client(&self.url, &self.tls).map_err(Failure::Lost)?;
-        read(self.request(&client, "resume", b"{}".to_vec()).timeout(QUICK)).await.map(drop)
+    pub(super) fn resume_apart(&self) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let (url, tls) = (self.url.clone(), self.tls.clone());
+        async move {
+            let client = client(&url, &tls).map_err(Failure::Lost)?;
+            let request = client.post(format!("{url}/resume")).header("content-type", "application/json").body("{}");
+            read(request.timeout(QUICK)).await.map(drop)
+        }
     }
 
     /// Loads the weights in a folder.

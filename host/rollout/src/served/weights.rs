@@ -2,13 +2,15 @@
 
 use super::config::{ServedConfig, ServerKind};
 use super::failure::Failure;
-use super::messages::{probe_body, probed};
-use super::paused::Paused;
-use super::probe::Probe;
+use super::messages::probed;
+use super::paused::{Paused, Resuming};
+use super::probe::{Found, Mismatch, Probe, TEMPERATURE};
+use super::run_name::RunName;
 use super::server::Server;
 use gavel_policy::Dtype;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 /// The weights of a version of the policy, in a folder that the servers see at the same path.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,32 +21,47 @@ pub struct PublishedWeights {
     pub folder: PathBuf,
     /// The dtype of the weights.
     pub dtype: Dtype,
+    /// Whether the output head is the embedding of tokens.
+    pub ties_embeddings: bool,
     /// The checksum of each weight, by its name.
     pub checksums: BTreeMap<String, String>,
     /// What the policy says of a prompt.
     pub probe: Probe,
 }
 
+/// How a run gives weights to its servers.
+pub(super) struct Giving<'a> {
+    /// The run.
+    pub(super) run: &'a RunName,
+    /// The probe of the version before.
+    pub(super) before: Option<&'a Probe>,
+    pub(super) config: &'a ServedConfig,
+    pub(super) resuming: &'a Resuming,
+}
+
 impl Server {
-    /// Gives it these weights, under this name, and checks that it draws with them. `before` is the probe of the version
-    /// that it had. No response is lost: those under way wait meanwhile. Returns how far the log-probabilities that it
-    /// reports are from the policy's own.
+    /// Gives it these weights, and checks that it draws with them. No response is lost: those under way wait meanwhile.
+    /// Returns how far the log-probabilities that it reports are from the policy's own.
     ///
     /// After a failure in the pause, it may have the new weights under the old name. So `leave_out` is called before it
     /// draws again: what it then draws is not to be read.
     pub(super) async fn take(
         &self,
         weights: &PublishedWeights,
-        name: &str,
-        before: Option<&Probe>,
-        config: &ServedConfig,
+        giving: &Giving<'_>,
         leave_out: impl FnOnce(&str),
     ) -> Result<f64, Failure> {
         let _alone = self.getting_weights.lock().await;
         self.is_healthy().await?;
-        let paused = Paused::new(self);
+        if self.has_weights.load(Ordering::Relaxed)
+            && let Some(name) = self.version().await?
+            && giving.run.is_of_another(&name)
+        {
+            return Err(Failure::taken(&name));
+        }
+        let paused = Paused::new(self, giving.resuming);
         let taken = match self.pause().await {
-            Ok(()) => self.take_paused(weights, name, config).await,
+            Ok(()) => self.take_paused(weights, giving).await,
             failed => failed,
         };
         if let Err(failure) = &taken {
@@ -54,16 +71,18 @@ impl Server {
         let resumed = paused.end().await;
         taken?;
         resumed?;
-        let answer = self.answer_probe(probe_body(&weights.probe, self.kind), config.load_timeout).await?;
-        weights.probe.check(&probed(&answer)?, before, config.tolerance).map_err(Failure::Refused)
+        self.probe(weights, giving).await
     }
 
-    async fn take_paused(&self, weights: &PublishedWeights, name: &str, config: &ServedConfig) -> Result<(), Failure> {
+    async fn take_paused(&self, weights: &PublishedWeights, giving: &Giving<'_>) -> Result<(), Failure> {
+        let (config, name) = (giving.config, giving.run.of_version(weights.version));
         self.load(&weights.folder, config.load_timeout).await?;
         // vLLM cannot clear the blocks that running requests hold.
         self.reset_cache(config.recompute_cache || self.kind == ServerKind::Vllm).await?;
-        self.set_version(name).await?;
+        self.set_version(&name).await?;
+        self.has_weights.store(true, Ordering::Relaxed);
         match self.version().await? {
+            Some(other) if giving.run.is_of_another(&other) => return Err(Failure::taken(&other)),
             Some(other) if other != name => {
                 return Err(Failure::Refused(format!("its weights have the version {other:?} after {name:?} was set")));
             }
@@ -91,5 +110,49 @@ impl Server {
                 weights.checksums.len()
             ))),
         }
+    }
+
+    /// Checks that it draws from the policy's distribution.
+    async fn probe(&self, weights: &PublishedWeights, giving: &Giving<'_>) -> Result<f64, Failure> {
+        let Mismatch { largest, found } = match self.probe_once(weights, giving, None).await? {
+            Ok(mean) => return Ok(mean),
+            Err(mismatch) => mismatch,
+        };
+        // Without what it has kept, the likely reason shows.
+        let salt = giving.run.of_version(weights.version);
+        let keeps_prompts = found != Found::OtherTemperature
+            && self.kind == ServerKind::Vllm
+            && self.probe_once(weights, giving, Some(&salt)).await?.is_ok();
+        let why = match found {
+            _ if keeps_prompts => {
+                "without its cache of prompts it is right: the server kept the cache of the version before, though it was asked to clear it\nhint: does something between the run and the server answer for it? start it with --no-enable-prefix-caching"
+            }
+            Found::OtherTemperature => {
+                "this is what temperature 1 gives\nhint: start vLLM with --logprobs-mode processed_logprobs"
+            }
+            _ if weights.ties_embeddings && self.kind == ServerKind::Vllm => {
+                "the model's embeddings are tied, and vLLM on the CPU then keeps the output head of the weights that it started with\nhint: train a model with tie_word_embeddings = false, or draw with gavel serve"
+            }
+            Found::VersionBefore => {
+                "this is what the version before gives\nhint: the server did not load the weights; is it one that others reload, too?"
+            }
+            Found::Other => {
+                "\nhint: does the server have another model, dtype or quantisation? tolerance is the largest difference that is allowed"
+            }
+        };
+        let joint = if why.starts_with('\n') { "" } else { ": " };
+        Err(Failure::Refused(format!(
+            "a log-probability at temperature {TEMPERATURE} differs by {largest:.2e} from the policy's own{joint}{why}"
+        )))
+    }
+
+    async fn probe_once(
+        &self,
+        weights: &PublishedWeights,
+        giving: &Giving<'_>,
+        salt: Option<&str>,
+    ) -> Result<Result<f64, Mismatch>, Failure> {
+        let answer = self.answer_probe(&weights.probe, salt, giving.config.load_timeout).await?;
+        Ok(weights.probe.check(&probed(&answer)?, giving.before, giving.config.tolerance))
     }
 }

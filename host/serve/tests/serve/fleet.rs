@@ -1,6 +1,7 @@
 //! Servers that draw for a run, over the network of this machine.
 
 use crate::asked::{Requests, assert_close, drawn, engine, engine_with, get, model, succeed};
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -14,7 +15,7 @@ use gavel_rollout::{
 };
 use gavel_serve::{Metrics, Versions, openai, trainable};
 use gavel_text::TextModel;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::path::Path;
@@ -26,15 +27,15 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// A server in a thread of its own.
-struct Running {
-    url: String,
+pub struct Running {
+    pub url: String,
     lives: Option<UnboundedSender<Option<Router>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
     /// Serves at a free port.
-    fn start(router: Router) -> Self {
+    pub fn start(router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -87,7 +88,8 @@ fn routes(engine: &AsyncEngine, folder: &Path) -> Router {
     trainable::router(router, engine.clone(), versions, folder).unwrap()
 }
 
-fn servers(urls: &[&str], kind: ServerKind) -> ServedEngine {
+/// The handle of a run that draws with these.
+pub fn servers(urls: &[&str], kind: ServerKind) -> ServedEngine {
     let config = ServedConfig {
         url: BaseUrls::Several(urls.iter().map(|url| (*url).to_owned()).collect()),
         kind,
@@ -106,14 +108,15 @@ fn weights(folder: &Path, version: u64, seed: u64) -> PublishedWeights {
     let prompt = probe_prompt(259, 64);
     let logprobs = model.next_logprobs(&prompt).unwrap().into();
     let (checksums, probe) = (model.checksums().unwrap(), Probe { prompt, logprobs });
-    PublishedWeights { version, folder, dtype: Dtype::Float32, checksums, probe }
+    let ties_embeddings = model.config().tie_word_embeddings;
+    PublishedWeights { version, folder, dtype: Dtype::Float32, ties_embeddings, checksums, probe }
 }
 
 fn sampling() -> Sampling {
     Sampling { temperature: 0.7, ..Sampling::new(20, vec![2]) }
 }
 
-fn request(seed: u64) -> GenerateRequest {
+pub fn request(seed: u64) -> GenerateRequest {
     GenerateRequest {
         prompt: [5, 6, 7].into(),
         continues_prompt: false,
@@ -424,7 +427,7 @@ async fn weights_that_a_server_did_not_load_are_found() {
     let folder = tempfile::tempdir().unwrap();
     for (kind, says) in [
         (ServerKind::Gavel, "weights are not those that were written, the first: "),
-        (ServerKind::Vllm, "hint: this is what the version before gives: the server did not load the weights"),
+        (ServerKind::Vllm, "this is what the version before gives\nhint: the server did not load the weights"),
     ] {
         let router = routes(&engine(4), folder.path()).layer(from_fn(pretend));
         let running = Running::start(router);
@@ -434,6 +437,123 @@ async fn weights_that_a_server_did_not_load_are_found() {
         let error = servers.publish(weights(folder.path(), 2, 5)).await.unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("after the weights of version 2"), "{kind:?}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_take_weights_is_left_out_where_another_takes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let engines = [3, 8].map(engine);
+    // The first one answers that it has loaded weights, and has the first ones.
+    let first = Running::start(routes(&engine(4), folder.path()).layer(from_fn(pretend)));
+    let [second, third] = engines.each_ref().map(|engine| Running::start(routes(engine, folder.path())));
+    // The checksums of weights are for the kind gavel alone.
+    let servers = servers(&[&first.url, &second.url, &third.url], ServerKind::Vllm);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    assert_eq!(servers.take_counts().up, 3);
+    let mismatch = servers.publish(weights(folder.path(), 2, 5)).await.unwrap().unwrap();
+    assert!(mismatch < 1e-5, "{mismatch}");
+    assert_eq!(servers.take_counts().up, 2);
+    let own = engine(5);
+    for (seed, response) in (0..).zip(ask(&servers, 0..6)) {
+        assert_drawn(&response.await.unwrap(), seed, &own, 2).await;
+    }
+    assert_eq!(servers.take_counts().redrawn, 0);
+}
+
+/// Holds a probe that comes after the first one, until it is released, and forgets the loads after the first one.
+#[derive(Default)]
+struct LateProbe {
+    loads: AtomicU64,
+    probes: AtomicU64,
+    answered: AtomicU64,
+    release: Option<Arc<Semaphore>>,
+}
+
+async fn hold_second_probe(State(late): State<Arc<LateProbe>>, request: Request, next: Next) -> Answer {
+    match request.uri().path() {
+        "/collective_rpc" if late.loads.fetch_add(1, Ordering::SeqCst) > 0 => {
+            Json(json!({"results": [null]})).into_response()
+        }
+        "/inference/v1/generate" => {
+            let (head, body) = request.into_parts();
+            let bytes = to_bytes(body, 1 << 20).await.unwrap();
+            let asked: Value = serde_json::from_slice(&bytes).unwrap();
+            let is_probe = asked["sampling_params"]["n"] == 8;
+            if is_probe && late.probes.fetch_add(1, Ordering::SeqCst) > 0 {
+                late.release.as_ref().unwrap().acquire().await.unwrap().forget();
+            }
+            let answer = next.run(Request::from_parts(head, bytes.into())).await;
+            if !is_probe {
+                late.answered.fetch_add(1, Ordering::SeqCst);
+            }
+            answer
+        }
+        _ => next.run(request).await,
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_draws_before_its_weights_are_checked_is_not_read_if_they_are_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = Arc::new(Semaphore::new(0));
+    let late = Arc::new(LateProbe { release: Some(release.clone()), ..LateProbe::default() });
+    let layer = from_fn_with_state(late.clone(), hold_second_probe);
+    let wrong = Running::start(routes(&engine(4), folder.path()).layer(layer));
+    let right = Running::start(routes(&engine(3), folder.path()));
+    let servers = servers(&[&wrong.url, &right.url], ServerKind::Vllm);
+    servers.publish(weights(folder.path(), 1, 4)).await.unwrap();
+    let publishing = tokio::spawn({
+        let (servers, weights) = (servers.clone(), weights(folder.path(), 2, 5));
+        async move { servers.publish(weights).await }
+    });
+    while late.probes.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // One of them is drawn there, by the weights of version 1 under the name of version 2.
+    let responses = ask(&servers, 0..2);
+    while late.answered.load(Ordering::SeqCst) < 1 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The probe, and the second one, which asks for the likely reason.
+    release.add_permits(2);
+    publishing.await.unwrap().unwrap();
+    let own = engine(5);
+    for (seed, response) in (0..).zip(responses) {
+        assert_drawn(&response.await.unwrap(), seed, &own, 2).await;
+    }
+    let counts = servers.take_counts();
+    assert_eq!((counts.up, counts.redrawn), (1, 1));
+}
+
+#[tokio::test]
+async fn a_server_of_which_another_run_takes_possession_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folders, shared) = ([1, 2].map(|run| folder.path().join(run.to_string())), engine(3));
+    folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+    let shared = Running::start(routes(&shared, folder.path()));
+    let alone = Running::start(routes(&engine(3), folder.path()));
+    let of_both = servers(&[&shared.url], ServerKind::Gavel);
+    let with_another = servers(&[&shared.url, &alone.url], ServerKind::Gavel);
+    let second = servers(&[&shared.url], ServerKind::Gavel);
+    for run in [&of_both, &with_another] {
+        run.publish(weights(&folders[0], 1, 4)).await.unwrap();
+    }
+    second.publish(weights(&folders[1], 1, 5)).await.unwrap();
+    let says = "another run has given it weights, of the version \"gavel-";
+    // A run that has no other server stops, with its next request or with its next weights.
+    let error = ask(&of_both, 0..1).remove(0).await.unwrap_err().to_string();
+    assert!(error.contains(&shared.url) && error.contains(says), "{error}");
+    let error = of_both.publish(weights(&folders[0], 2, 4)).await.unwrap_err().to_string();
+    assert!(error.contains(says), "{error}");
+    // Another one goes on without it.
+    with_another.publish(weights(&folders[0], 2, 4)).await.unwrap();
+    let own = engine(4);
+    for (seed, response) in (0..).zip(ask(&with_another, 0..3)) {
+        assert_drawn(&response.await.unwrap(), seed, &own, 2).await;
+    }
+    assert_eq!(with_another.take_counts().up, 1);
+    let own = engine(5);
+    assert_drawn(&ask(&second, 3..4).remove(0).await.unwrap(), 3, &own, 1).await;
 }
 
 #[tokio::test]

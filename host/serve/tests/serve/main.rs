@@ -4,4 +4,5 @@
 mod asked;
 mod fleet;
 mod generate;
+mod recorded;
 mod trainable;
