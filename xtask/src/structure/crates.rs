@@ -9,9 +9,10 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 21] = [
+const ORDER: [&str; 22] = [
     "gavel-data",
     "gavel-http",
+    "gavel-dialects",
     "gavel-runs",
     "gavel-endpoint",
     "gavel-hub",
