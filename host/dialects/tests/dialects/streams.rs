@@ -285,7 +285,7 @@ proptest! {
     #[test]
     fn streams_have_what_comes(steps in prop::collection::vec((0u8..4, "[a-z \"\\\\ü😀\n]{0,6}"), 0..12)) {
         let (chat, thoughts, said, calls) = stream_of(&steps);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let messages = events(&runtime.block_on(translated("messages", &chat, false)));
         let text = |kind: &str, name: &str| -> String {
             messages.iter().filter(|event| event["delta"]["type"] == kind).filter_map(|event| event["delta"][name].as_str()).collect()
