@@ -1,6 +1,6 @@
 //! Parts of a body of `/v1/chat/completions`, which every dialect is translated to.
 
-use crate::fields::Fields;
+use crate::fields::{Fields, kind};
 use crate::refused::Refused;
 use serde_json::{Map, Value, json};
 
@@ -25,11 +25,15 @@ impl Chat {
     }
 
     /// Takes settings under the names that the body has for them.
-    pub(crate) fn settings(&mut self, fields: &mut Fields, names: &[(&str, &str)]) {
+    pub(crate) fn settings(&mut self, fields: &mut Fields, names: &[(&str, &str)]) -> Result<(), Refused> {
         let more = MORE.iter().map(|name| (*name, *name));
         for (own, chat) in names.iter().copied().chain(more) {
-            self.set(chat, fields.take(own));
+            if let Some(value) = fields.take(own) {
+                check(chat, &value, || fields.path(own))?;
+                self.set(chat, Some(value));
+            }
         }
+        Ok(())
     }
 
     /// Takes variables of the chat template.
@@ -91,6 +95,25 @@ impl Chat {
         }
         body.into()
     }
+}
+
+/// Refuses a setting of another type than the chat's; `path` is where it is in the request.
+pub(crate) fn check(chat: &str, value: &Value, path: impl FnOnce() -> String) -> Result<(), Refused> {
+    let is_text = |value: &Value| value.is_string();
+    let (fits, what) = match chat {
+        "model" => (value.is_string(), "a text"),
+        "max_tokens" | "n" | "top_logprobs" => (value.is_u64(), "a whole number that is not below 0"),
+        "top_k" | "seed" => (value.is_u64() || value.is_i64(), "a whole number"),
+        "temperature" | "top_p" | "min_p" | "repetition_penalty" => (value.is_number(), "a number"),
+        "logprobs" | "ignore_eos" | "parallel_tool_calls" => (value.is_boolean(), "true or false"),
+        "stop" => {
+            let is_list = value.as_array().is_some_and(|texts| texts.iter().all(is_text));
+            (is_list || value.is_string(), "a text or a list of texts")
+        }
+        _ => return Ok(()),
+    };
+    let not = || if value.is_number() { value.to_string() } else { kind(value).to_owned() };
+    if fits { Ok(()) } else { Err(Refused::field(path(), format!(" must be {what}, not {}", not()))) }
 }
 
 /// The content of a message that consists of these texts: one text as it is, several as parts.

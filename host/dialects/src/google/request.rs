@@ -144,7 +144,7 @@ fn generation(mut config: Fields, chat: &mut Chat, asked: &mut Google) -> Result
     // Clients write whole numbers as 40.0.
     let top_k = config.take("topK").map(|k| k.as_f64().filter(|k| k.fract() == 0.0).map_or(k, |k| json!(k as i64)));
     chat.set("top_k", top_k);
-    chat.settings(&mut config, &[&SETTINGS[..], &MORE].concat());
+    chat.settings(&mut config, &[&SETTINGS[..], &MORE].concat())?;
     let variables = config.take("chatTemplateKwargs");
     if let Some(variables) = variables {
         let mut fields = Fields::of(json!({"chat_template_kwargs": variables}), config.at())?;

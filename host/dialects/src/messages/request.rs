@@ -35,7 +35,7 @@ pub(crate) fn read(body: Value) -> Result<(Value, Messages), Refused> {
             ("top_k", "top_k"),
             ("stop_sequences", "stop"),
         ],
-    );
+    )?;
     chat.variables(&mut fields)?;
     if let Some(system) = fields.take("system") {
         let texts = blocks_as_texts(system, "system")?;

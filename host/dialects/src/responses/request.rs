@@ -3,7 +3,7 @@
 use super::dialect::Responses;
 use super::items::items;
 use super::told::Told;
-use crate::chat::Chat;
+use crate::chat::{Chat, check};
 use crate::fields::{Fields, kind};
 use crate::refused::Refused;
 use serde_json::{Value, json};
@@ -65,18 +65,17 @@ pub(crate) fn read(body: Value) -> Result<(Value, Responses), Refused> {
     reasoning(&mut fields, &mut chat, &mut told)?;
     text(&mut fields, &mut chat, &mut told)?;
     for name in ["temperature", "top_p", "max_output_tokens"] {
-        // A number that the chat server reads.
-        if let Some(value) = fields.take(name).map(|value| if value.is_number() { Ok(value) } else { Err(value) }) {
-            let value =
-                value.map_err(|value| Refused::field(name, format!(" must be a number, not {}", kind(&value))))?;
+        if let Some(value) = fields.take(name) {
+            let of_chat = if name == "max_output_tokens" { "max_tokens" } else { name };
+            check(of_chat, &value, || name.into())?;
             told.fields.insert(name.into(), value.clone());
-            chat.set(if name == "max_output_tokens" { "max_tokens" } else { name }, Some(value));
+            chat.set(of_chat, Some(value));
         }
     }
     chat.settings(
         &mut fields,
         &[("model", "model"), ("top_k", "top_k"), ("stop", "stop"), ("parallel_tool_calls", "parallel_tool_calls")],
-    );
+    )?;
     chat.variables(&mut fields)?;
     fields.ignore(&HARMLESS);
     fields.done()?;

@@ -56,6 +56,10 @@ async fn what_cannot_be_done_is_refused_by_its_field() {
                 (json!({"include": ["x"]}), "`include[0]` is not supported"),
                 (json!({"reasoning": {"mode": "pro"}}), "`reasoning.mode` is not supported"),
                 (json!({"temperature": "hot"}), "`temperature` must be a number, not a text"),
+                (
+                    json!({"max_output_tokens": -1}),
+                    "`max_output_tokens` must be a whole number that is not below 0, not -1",
+                ),
                 (json!({"metadata": {"a": "x".repeat(1 << 20)}}), "`metadata` must be an object of at most 16 texts"),
                 (json!({"wonder": [1, 2]}), "`wonder` is not supported"),
             ],
