@@ -102,7 +102,7 @@ pub(super) async fn count(server: &Server, asked: ChatRequest, size: Size) -> Re
         server.check_model(asked.settings.model.as_deref())?;
         asked.settings.check()?;
         let tools = asked.check()?;
-        Ok(asked.prompt(tools, server.engine.text(), server.engine.room(0))?.len())
+        Ok::<_, ApiError>(asked.prompt(tools, server.engine.text(), server.engine.room(0))?.len())
     };
     aside(size, count).await?
 }
