@@ -44,9 +44,14 @@ const WHEEL_TOOLS: [Tool; 2] = [
 ];
 
 /// The other packages from PyPI that the tests use.
-const TEST_TOOLS: [Tool; 4] = [
+const TEST_TOOLS: [Tool; 5] = [
     ZIG,
     Tool { packages: &["openai==3.54.0"], purpose: "which the tests ask `gavel serve` with", folder: None },
+    Tool {
+        packages: &["anthropic==2.14.0", "google-genai==3.6.1"],
+        purpose: "which the tests ask `gavel serve` with in other dialects",
+        folder: None,
+    },
     Tool {
         packages: &["mcp-server-time==2026.10.19", "mcp==2.3.0"],
         purpose: "which the tests call as a tool",

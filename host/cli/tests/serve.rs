@@ -1,7 +1,7 @@
-//! `gavel serve`, asked by the official `openai` client, and `gavel generate`.
+//! `gavel serve`, asked by the official `openai` client and those of other makers, and `gavel generate`.
 //!
-//! It needs what `cargo xtask test` provides: the package openai in the Python
-//! that comes first.
+//! It needs what `cargo xtask test` provides: the packages openai, anthropic and google-genai in the Python that comes
+//! first.
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -182,6 +182,18 @@ fn what_a_model_learned_of_calls_and_of_judging_is_served() {
         "out.jsonl",
     ]);
     assert_eq!(lines(&project.path("out.jsonl"))[0]["reward"], 7.0);
+}
+
+#[test]
+fn the_clients_of_other_makers_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    model(folder.path());
+    std::fs::write(folder.path().join("chat_template.jinja"), TOOLS).unwrap();
+    let server = Server::start(&["-m", folder.path().to_str().unwrap(), "--name", "org/nonsense"]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects_clients.py");
+    let mut python = Command::new("python3");
+    python.arg(script).args([server.base_url.as_str(), "org/nonsense"]).env("NO_PROXY", "127.0.0.1");
+    stdout(&python.output().unwrap());
 }
 
 #[test]

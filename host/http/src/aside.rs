@@ -43,12 +43,23 @@ pub struct Lost(#[from] JoinError);
 /// # Errors
 /// The work panicked, or the server ends.
 pub async fn aside<T: Send + 'static>(size: Size, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
+    Ok(aside_with(size, work).await?.0)
+}
+
+/// The same for a request that there is more work for: gives its size back.
+///
+/// # Errors
+/// The work panicked, or the server ends.
+pub async fn aside_with<T: Send + 'static>(
+    size: Size,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, Size), Lost> {
     // The semaphore is never closed.
     let turn = if size.bytes > SHORT { TURNS.acquire().await.ok() } else { None };
     let work = move || {
         // Also if the client is gone before its work is done.
-        let _until_done = (turn, size);
-        work()
+        let _until_done = turn;
+        (work(), size)
     };
     Ok(tokio::task::spawn_blocking(work).await?)
 }

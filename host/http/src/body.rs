@@ -11,6 +11,9 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// The most values of most bodies. One takes up to 700 bytes in memory, in the variables of a chat template, and 2 in a
+/// body.
+pub const VALUES: usize = 2 << 20;
 /// The time in which a body must come, and for which a large one waits for its place.
 const TIME: Duration = Duration::from_secs(60);
 /// Bodies up to this size are read without waiting for others.

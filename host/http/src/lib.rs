@@ -6,6 +6,6 @@ mod body;
 mod connections;
 mod large_bodies;
 
-pub use aside::{Lost, Size, aside};
-pub use body::{BadBody, read_json};
+pub use aside::{Lost, Size, aside, aside_with};
+pub use body::{BadBody, VALUES, read_json};
 pub use connections::{Client, serve};

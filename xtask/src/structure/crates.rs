@@ -12,6 +12,7 @@ use std::path::Path;
 const ORDER: [&str; 22] = [
     "gavel-data",
     "gavel-http",
+    "gavel-dialects",
     "gavel-runs",
     "gavel-endpoint",
     "gavel-tracking",

@@ -2,12 +2,8 @@
 
 use super::error::ApiError;
 use axum::extract::{FromRequest, Request};
-use gavel_http::{Size, read_json};
+use gavel_http::{Size, VALUES, read_json};
 use serde::de::DeserializeOwned;
-
-/// The most values of most bodies. One takes up to 700 bytes in memory, in the variables of a chat template, and 2 in a
-/// body.
-const VALUES: usize = 2 << 20;
 
 /// A JSON body of this form with at most so many values, and its size.
 pub(crate) struct Body<T, const MOST: usize = VALUES>(pub(crate) T, pub(crate) Size);

@@ -7,7 +7,7 @@ use super::logprobs::of_chat;
 use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
-use gavel_http::aside;
+use gavel_http::{Size, aside};
 
 use axum::Json;
 use axum::extract::State;
@@ -19,6 +19,7 @@ use gavel_rollout::RolloutError;
 use gavel_text::{RenderOptions, TextError, TextModel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 #[derive(Deserialize)]
 pub(super) struct ChatRequest {
@@ -91,6 +92,23 @@ pub(super) async fn answer(
     State(server): State<Server>,
     Body(asked, size): Body<ChatRequest>,
 ) -> Result<Response, ApiError> {
+    complete(server, asked, size).await
+}
+
+/// The tokens of the prompt of a request.
+pub(super) async fn count(server: &Server, asked: ChatRequest, size: Size) -> Result<usize, ApiError> {
+    let server = server.clone();
+    let count = move || {
+        server.check_model(asked.settings.model.as_deref())?;
+        asked.settings.check()?;
+        let tools = asked.check()?;
+        Ok::<_, ApiError>(asked.prompt(tools, server.engine.text(), server.engine.room(0))?.len())
+    };
+    aside(size, count).await?
+}
+
+/// Answers a request.
+pub(super) async fn complete(server: Server, asked: ChatRequest, size: Size) -> Result<Response, ApiError> {
     let of_prompt = server.clone();
     let read = move || {
         of_prompt.check_model(asked.settings.model.as_deref())?;
@@ -114,6 +132,7 @@ pub(super) async fn answer(
         calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),
         tools,
         logprobs: asked.logprobs == Some(true),
+        stops: settings.stop(),
     };
     let base = json!({"id": id, "created": now(), "model": &*server.name});
     if settings.stream == Some(true) {
@@ -124,11 +143,14 @@ pub(super) async fn answer(
     for (index, completion) in completions.into_iter().enumerate() {
         let ended = completion.whole().await?;
         drawn += ended.count;
-        let ids = ended.tokens.iter().map(|drawn| drawn.token).collect();
+        let ids: Vec<u32> = ended.tokens.iter().map(|drawn| drawn.token).collect();
+        let stop = replies.stop_text(text, ended.finish_reason, &ids);
         let (message, called) = replies.message(text, Whole { text: ended.text, ids })?;
         let logprobs = replies.logprobs.then(|| of_chat(&text.tokenizer, &ended.tokens));
-        choices.push(json!({"index": index, "message": message, "logprobs": logprobs,
-                            "finish_reason": why(ended.finish_reason, called)}));
+        let mut choice = json!({"index": index, "message": message, "logprobs": logprobs,
+                                "finish_reason": why(ended.finish_reason, called)});
+        tell_stop(&mut choice, stop);
+        choices.push(choice);
     }
     let mut body = base;
     body["object"] = "chat.completion".into();
@@ -151,9 +173,23 @@ struct Replies {
     calls: bool,
     calls_before: usize,
     logprobs: bool,
+    /// The stop texts.
+    stops: Arc<[String]>,
 }
 
 impl Replies {
+    /// The stop text that ended a response of these tokens.
+    fn stop_text(&self, model: &TextModel, ended: FinishReason, ids: &[u32]) -> Option<&str> {
+        if self.stops.is_empty() || ended != FinishReason::Stop {
+            return None;
+        }
+        let drawn = model.tokenizer.decode(ids).ok()?;
+        let found = self.stops.iter().filter(|stop| !stop.is_empty());
+        // A response ends at the first one.
+        let found = found.filter_map(|stop| Some((drawn.find(stop.as_str())?, stop.as_str())));
+        found.min_by_key(|(at, _)| *at).map(|(_, stop)| stop)
+    }
+
     /// The assistant's message, and whether it calls tools.
     fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), RolloutError> {
         let reply = match self.calls {
@@ -204,12 +240,17 @@ impl Replies {
         let mut drawn = 0;
         // Whether a reply calls tools is known only at its end.
         let mut whole = self.calls.then(|| vec![Whole::default(); completions.len()]);
+        // The stop text is found among all tokens.
+        let mut ids = (!self.stops.is_empty()).then(|| vec![Vec::new(); completions.len()]);
         let chunks = together(completions).map(Some).chain(stream::iter([None])).map(move |progress| match progress {
             None if include_usage => vec![Ok(chunk(Vec::new(), usage(prompt_tokens, drawn)))],
             None => Vec::new(),
             Some(Err(error)) => vec![Err(error)],
             Some(Ok((index, Progress::Piece(piece)))) => {
                 let tokens: Vec<_> = piece.token.into_iter().collect();
+                if let Some(ids) = &mut ids {
+                    ids[index].extend(tokens.iter().map(|drawn| drawn.token));
+                }
                 let told = self.logprobs && !tokens.is_empty();
                 let logprobs = told.then(|| of_chat(&server.engine.text().tokenizer, &tokens));
                 let text = match &mut whole {
@@ -247,11 +288,22 @@ impl Replies {
                     }
                     choices.push(delta(index, message, None, None));
                 }
-                choices.push(delta(index, json!({}), None, Some(why(reason, called))));
+                let ids = ids.as_mut().map(|ids| std::mem::take(&mut ids[index])).unwrap_or_default();
+                let stop = self.stop_text(server.engine.text(), reason, &ids);
+                let mut last = delta(index, json!({}), None, Some(why(reason, called)));
+                tell_stop(&mut last, stop);
+                choices.push(last);
                 choices.into_iter().map(|choice| Ok(chunk(vec![choice], Value::Null))).collect()
             }
         });
         events(stream::iter(roles).chain(chunks.flat_map(stream::iter)))
+    }
+}
+
+/// Says which stop text ended a choice, as vLLM does.
+fn tell_stop(choice: &mut Value, stop: Option<&str>) {
+    if let Some(stop) = stop {
+        choice["stop_reason"] = stop.into();
     }
 }
 
@@ -276,7 +328,7 @@ mod tests {
 
     fn told(model: &TextModel, text: &str, tools: &[Value]) -> (Value, bool) {
         let calls = !tools.is_empty() && model.template.tool_call_format().is_some();
-        let replies = Replies { tools: tools.to_vec(), calls, calls_before: 2, logprobs: false };
+        let replies = Replies { tools: tools.to_vec(), calls, calls_before: 2, logprobs: false, stops: Arc::default() };
         let ids = model.tokenizer.encode(text).unwrap();
         replies.message(model, Whole { text: text.to_owned(), ids }).unwrap()
     }

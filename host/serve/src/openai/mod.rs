@@ -1,11 +1,13 @@
 //! An HTTP server that speaks the OpenAI API: `/v1/chat/completions`,
-//! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`, and vLLM's `/inference/v1/generate`.
+//! `/v1/completions` and `/v1/models`, with `/health` and `/metrics`, vLLM's `/inference/v1/generate`, and the dialects of
+//! other makers over chat completions.
 
 pub(crate) mod body;
 mod chat;
 mod completions;
 #[cfg(test)]
 mod corpus;
+mod dialects;
 pub(crate) mod error;
 mod generate;
 mod grammar;
@@ -53,9 +55,10 @@ pub fn router_with(engine: AsyncEngine, observer: Arc<Metrics>, name: &str, vers
                 "there is no such path: the API is at /v1/chat/completions, /v1/completions and /v1/models",
             )
         })
+        .with_state(server.clone())
+        .merge(gavel_dialects::router(server))
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(BODY))
-        .with_state(server)
 }
 
 async fn models(State(server): State<Server>) -> Json<Value> {

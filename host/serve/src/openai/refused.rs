@@ -79,8 +79,35 @@ async fn what_cannot_be_answered_is_refused_while_the_device_does_something_else
         (json!({"messages": [{"role": "user", "content": "a"}], "n": 129}), "`n` must be from 1 to 128"),
         (json!({"messages": [], "x": vec![0; 1 << 20]}), "`x`: [0,0"),
     ];
+    let fit = "bytes, and the 64 tokens that fit have at most 768";
+    let a = json!([{"role": "user", "content": "a"}]);
+    let dialects = [
+        ("/v1/responses", (json!({"input": long}), fit)),
+        ("/v1/responses/input_tokens", (json!({"input": long}), fit)),
+        ("/v1/responses", (json!({"input": "a", "wonder": vec![0; 1 << 20]}), "`wonder` is not supported")),
+        ("/v1/responses", (json!({"input": "a", "model": "x".repeat(1 << 20)}), "the model `xxx")),
+        ("/v1/messages", (json!({"messages": [{"role": "user", "content": long}]}), fit)),
+        ("/v1/messages/count_tokens", (json!({"messages": [{"role": "user", "content": long}]}), fit)),
+        (
+            "/v1/messages",
+            (
+                json!({"messages": a, "stop_sequences": ["x".repeat(1 << 20)]}),
+                "`stop_sequences`: a stop text of 1048576",
+            ),
+        ),
+        ("/v1beta/models/a:generateContent", (json!({"contents": [{"parts": [{"text": long}]}]}), fit)),
+        ("/v1beta/models/a:countTokens", (json!({"contents": [{"parts": [{"text": long}]}]}), fit)),
+        (
+            "/v1beta/models/a:streamGenerateContent",
+            (
+                json!({"contents": [{"parts": [{"text": "a"}]}], "generationConfig": {"candidateCount": 129}}),
+                "`generationConfig.candidateCount` must be from 1 to 128",
+            ),
+        ),
+    ];
     let paths = completions.into_iter().map(|asked| ("/v1/completions", asked));
-    for (path, (body, says)) in paths.chain(chats.into_iter().map(|asked| ("/v1/chat/completions", asked))) {
+    let paths = paths.chain(chats.into_iter().map(|asked| ("/v1/chat/completions", asked))).chain(dialects);
+    for (path, (body, says)) in paths {
         // The device is held, so an answer that needs it would never come.
         let answer = timeout(Duration::from_secs(100), post(&router, path, body)).await;
         let (status, answer) = answer.unwrap_or_else(|_| panic!("{says}: it waits for the device"));
@@ -152,6 +179,9 @@ async fn a_large_batch_of_token_ids_is_read_and_other_large_lists_are_not() {
         ("/v1/completions", json!({"prompt": vec![zeros(2048); 1024], "max_tokens": 1}), no_room),
         ("/v1/completions", json!({"prompt": "a", "tools": zeros(4 << 20)}), values(4 << 20)),
         ("/v1/chat/completions", json!({"messages": [], "tools": zeros(2 << 20)}), values(2 << 20)),
+        ("/v1/responses", json!({"input": [], "tools": zeros(2 << 20)}), values(2 << 20)),
+        ("/v1/messages", json!({"messages": [], "tools": zeros(2 << 20)}), values(2 << 20)),
+        ("/v1beta/models/a:generateContent", json!({"contents": [], "tools": zeros(2 << 20)}), values(2 << 20)),
     ] {
         let (status, answer) = post(&router, path, body).await;
         let message = answer["error"]["message"].as_str().unwrap();
