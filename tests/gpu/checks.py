@@ -215,7 +215,7 @@ class Checks:
 
     def fewer_bits(self):
         """A step of GRPO whose responses are drawn with weights in fp8, or int8 on the CPU, and corrected."""
-        config = self.write_grpo("fewer-bits", "fewer-bits-model", 2)
+        config = self.write_grpo("fewer-bits", "fewer-bits-model", 2, self.large)
         bits = "int8" if self.gavel.device == "cpu" else "fp8"
         self.gavel.run([self.gavel.path, "train", "-c", config, "--set", f"rollout.quantization='{bits}'",
                         "--set", "train.off_policy.rollout_is='token'"], cwd=self.folder)
@@ -399,9 +399,9 @@ class Checks:
             """)
         return path
 
-    def write_grpo(self, name, model, steps):
-        """GRPO of a small model whose likely stop tokens make responses of many lengths."""
-        source, _, _ = self.fixture("qwen2")
+    def write_grpo(self, name, model, steps, source=None):
+        """GRPO of a model, a small one by default, whose likely stop tokens make responses of many lengths."""
+        source = source or self.fixture("qwen2")[0]
         model = shutil.copytree(source, self.folder / model)
         (model / "generation_config.json").write_text(json.dumps(dict(eos_token_id=list(range(40)))))
         self.write_rows(name, [dict(prompt=words(5 + (row * 7 + at) % 50 for at in range(3 + row % 5)))

@@ -7,9 +7,15 @@
 #include "guarded.h"
 #include "vectors.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define WIDE __attribute__((target("avx512f")))
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -17,15 +23,8 @@ namespace {
 // The rows of a matrix that lie beside each other, a number of each after
 // another, so that one vector has numbers of different rows.
 constexpr int64_t PANEL = 32;
-// The rows of the other factor that a weight is multiplied with once it is read.
-constexpr int64_t MOST_ROWS = 12;
 // The products that are worth a thread.
 constexpr int64_t PRODUCTS = 4 * GRAIN;
-
-// A vector may lie anywhere.
-typedef float Floats __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t Ints __attribute__((vector_size(64)));
-typedef int8_t Bytes __attribute__((vector_size(16), aligned(1), may_alias));
 
 // Fills one panel: the rows from `rows` on, of which there are `count`, and 0.
 PORTABLE void pack_panel(const float *rows, int64_t count, int64_t width, int8_t *packed, float *scales,
@@ -53,51 +52,71 @@ PORTABLE void pack_panel(const float *rows, int64_t count, int64_t width, int8_t
   }
 }
 
-// A panel times `ROWS` rows of `x`, with `added`, of which the next row begins
-// after `next_added` numbers, if there is any.
-template <int64_t ROWS>
-INLINE void multiply_rows(const float *x, int64_t width, const int8_t *panel, const float *scales, const float *added,
-                          int64_t next_added, float *out, int64_t outs, int64_t lanes) {
-  Floats sums[ROWS][2];
-  for (int64_t row = 0; row < ROWS; ++row) sums[row][0] = sums[row][1] = Floats{};
-  for (int64_t k = 0; k < width; ++k) {
-    const Bytes *bytes = reinterpret_cast<const Bytes *>(panel + k * PANEL);
-    const Floats first = __builtin_convertvector(__builtin_convertvector(bytes[0], Ints), Floats);
-    const Floats second = __builtin_convertvector(__builtin_convertvector(bytes[1], Ints), Floats);
-#pragma GCC unroll 12
-    for (int64_t row = 0; row < ROWS; ++row) {
-      const float factor = x[row * width + k];
-      sums[row][0] += first * factor;
-      sums[row][1] += second * factor;
-    }
-  }
-  const Floats *scale = reinterpret_cast<const Floats *>(scales);
-  for (int64_t row = 0; row < ROWS; ++row) {
-    float numbers[PANEL];
-    Floats *at = reinterpret_cast<Floats *>(numbers);
-    at[0] = sums[row][0] * scale[0];
-    at[1] = sums[row][1] * scale[1];
-    float *to = out + row * outs;
-    if (added) {
-      const float *other = added + row * next_added;
-      for (int64_t lane = 0; lane < lanes; ++lane) to[lane] = numbers[lane] + other[lane];
-    } else {
-      std::copy_n(numbers, lanes, to);
-    }
+// Writes the sums of a row times their scales, with `added`, if there is any.
+INLINE void finish_row(const float *sums, const float *scales, const float *added, float *out, int64_t lanes) {
+  if (added) {
+    for (int64_t lane = 0; lane < lanes; ++lane) out[lane] = sums[lane] * scales[lane] + added[lane];
+  } else {
+    for (int64_t lane = 0; lane < lanes; ++lane) out[lane] = sums[lane] * scales[lane];
   }
 }
 
+// A panel times the rows of `x`, with `added`, of which the next row begins
+// after `next` numbers.
 PORTABLE void multiply(const float *x, int64_t rows, int64_t width, const int8_t *panel, const float *scales,
-                       const float *added, int64_t next_added, float *out, int64_t outs, int64_t lanes) {
+                       const float *added, int64_t next, float *out, int64_t outs, int64_t lanes) {
+  for (int64_t row = 0; row < rows; ++row) {
+    float sums[PANEL] = {};
+    for (int64_t k = 0; k < width; ++k) {
+      const float factor = x[row * width + k];
+#pragma omp simd
+      for (int64_t lane = 0; lane < PANEL; ++lane) sums[lane] += factor * static_cast<float>(panel[k * PANEL + lane]);
+    }
+    finish_row(sums, scales, added ? added + row * next : nullptr, out + row * outs, lanes);
+  }
+}
+
+#ifdef WIDE
+// The same with registers of 512 bits, which GCC's vectoriser does not use for
+// conversions. The sums of several rows stay in registers, so that a weight is
+// read and converted once for all of them.
+template <int64_t... ROW>
+WIDE INLINE void multiply_rows(std::integer_sequence<int64_t, ROW...>, const float *x, int64_t width,
+                               const int8_t *panel, const float *scales, const float *added, int64_t next, float *out,
+                               int64_t outs, int64_t lanes) {
+  __m512 first[sizeof...(ROW)] = {}, second[sizeof...(ROW)] = {};
+  for (int64_t k = 0; k < width; ++k) {
+    const auto *bytes = reinterpret_cast<const __m128i *>(panel + k * PANEL);
+    const __m512 weights = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(bytes)));
+    const __m512 others = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(bytes + 1)));
+    ((first[ROW] += weights * x[ROW * width + k], second[ROW] += others * x[ROW * width + k]), ...);
+  }
+  float sums[PANEL];
+  ((_mm512_storeu_ps(sums, first[ROW]), _mm512_storeu_ps(sums + 16, second[ROW]),
+    finish_row(sums, scales, added ? added + ROW * next : nullptr, out + ROW * outs, lanes)),
+   ...);
+}
+
+WIDE void multiply_wide(const float *x, int64_t rows, int64_t width, const int8_t *panel, const float *scales,
+                        const float *added, int64_t next, float *out, int64_t outs, int64_t lanes) {
 #define ROWS_AT_ONCE(N)                                                                                                \
-  for (; rows >= N; rows -= N, x += N * width, out += N * outs, added = added ? added + N * next_added : nullptr)      \
-  multiply_rows<N>(x, width, panel, scales, added, next_added, out, outs, lanes)
+  for (; rows >= N; rows -= N, x += N * width, out += N * outs, added = added ? added + N * next : nullptr)            \
+  multiply_rows(std::make_integer_sequence<int64_t, N>(), x, width, panel, scales, added, next, out, outs, lanes)
   ROWS_AT_ONCE(12);
   ROWS_AT_ONCE(8);
   ROWS_AT_ONCE(4);
   ROWS_AT_ONCE(2);
   ROWS_AT_ONCE(1);
 #undef ROWS_AT_ONCE
+}
+#endif
+
+// The version for this processor.
+decltype(&multiply) chosen() {
+#ifdef WIDE
+  if (__builtin_cpu_supports("avx512f")) return multiply_wide;
+#endif
+  return multiply;
 }
 
 } // namespace
@@ -143,10 +162,11 @@ char *gavel_int8_product(const at::Tensor *x, const at::Tensor *packed, const at
     const auto next = added && added->dim() == 2 ? outs : 0;
     auto *to = product.mutable_data_ptr<float>();
     const auto of_thread = std::max<int64_t>(1, PRODUCTS / std::max<int64_t>(1, rows * width * PANEL));
+    static const auto multiply_panel = chosen();
     at::parallel_for(0, panels, of_thread, [&](int64_t start, int64_t end) {
       for (auto panel = start; panel < end; ++panel) {
         const auto first = panel * PANEL;
-        multiply(from, rows, width, numbers + first * width, factors + first, others ? others + first : nullptr, next,
+        multiply_panel(from, rows, width, numbers + first * width, factors + first, others ? others + first : nullptr, next,
                  to + first, outs, std::min(PANEL, outs - first));
       }
     });

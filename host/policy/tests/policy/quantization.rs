@@ -131,7 +131,7 @@ fn adapters_stay_in_full_precision_beside_rounded_weights() {
         let _guard = tch::no_grad_guard();
         for (index, (_, mut adapter)) in model.parameters().into_iter().enumerate() {
             let numbers: Vec<f32> = (0..adapter.numel() as u64)
-                .map(|at| gavel_data::seed::uniform(index as u64, at) as f32 - 0.5)
+                .map(|at| gavel_data::seed::uniform(index as u64, at) as f32 * 0.4 - 0.2)
                 .collect();
             adapter.copy_(&Tensor::from_slice(&numbers).view_as(&adapter));
         }
