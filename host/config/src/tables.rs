@@ -206,8 +206,8 @@ pub struct RolloutTable {
     /// step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Responses are drawn with a copy of the weights in fewer bits: `int8` on the CPU, `fp8` on a GPU. Training, which keeps all bits,
-    /// must then correct for the difference: `[train.off_policy]`. None by default.
+    /// Responses are drawn with a copy of the weights in fewer bits: `int8` on the CPU, `fp8` on a GPU. Training, which
+    /// keeps all bits, must then correct for the difference: `[train.off_policy]`. None by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantization: Option<Quantization>,
     /// Servers that draw in place of an engine of the run. They get the weights after each step.

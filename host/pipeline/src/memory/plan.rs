@@ -618,7 +618,7 @@ mod tests {
         // Of each layer 1152 × 896, 896 × 896, 9728 × 896 and 896 × 4864 numbers, and the head: a byte each, and a scale
         // of four bytes for each row.
         let layer = 1152 * 900 + 896 * 900 + 9728 * 900 + 896 * 4868;
-        assert_eq!(copy(None), []);
+        assert!(copy(None).is_empty());
         assert_eq!(copy(Some(Quantization::Int8)), [("weights in int8".to_owned(), 24 * layer + 152_064 * 900)]);
         // A head of fp8 would round the logits.
         assert_eq!(copy(Some(Quantization::Fp8)), [("weights in fp8".to_owned(), 24 * layer)]);
