@@ -9,7 +9,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-#define WIDE __attribute__((target("avx512f")))
+#define WITH_AVX512 __attribute__((target("avx512f")))
 #endif
 
 #include <algorithm>
@@ -76,14 +76,14 @@ PORTABLE void multiply(const float *x, int64_t rows, int64_t width, const int8_t
   }
 }
 
-#ifdef WIDE
+#ifdef WITH_AVX512
 // The same with registers of 512 bits, which GCC's vectoriser does not use for
 // conversions. The sums of several rows stay in registers, so that a weight is
 // read and converted once for all of them.
 template <int64_t... ROW>
-WIDE INLINE void multiply_rows(std::integer_sequence<int64_t, ROW...>, const float *x, int64_t width,
-                               const int8_t *panel, const float *scales, const float *added, int64_t next, float *out,
-                               int64_t outs, int64_t lanes) {
+WITH_AVX512 INLINE void multiply_rows(std::integer_sequence<int64_t, ROW...>, const float *x, int64_t width,
+                                      const int8_t *panel, const float *scales, const float *added, int64_t next,
+                                      float *out, int64_t outs, int64_t lanes) {
   __m512 first[sizeof...(ROW)] = {}, second[sizeof...(ROW)] = {};
   for (int64_t k = 0; k < width; ++k) {
     const auto *bytes = reinterpret_cast<const __m128i *>(panel + k * PANEL);
@@ -97,8 +97,8 @@ WIDE INLINE void multiply_rows(std::integer_sequence<int64_t, ROW...>, const flo
    ...);
 }
 
-WIDE void multiply_wide(const float *x, int64_t rows, int64_t width, const int8_t *panel, const float *scales,
-                        const float *added, int64_t next, float *out, int64_t outs, int64_t lanes) {
+WITH_AVX512 void multiply_wide(const float *x, int64_t rows, int64_t width, const int8_t *panel, const float *scales,
+                               const float *added, int64_t next, float *out, int64_t outs, int64_t lanes) {
 #define ROWS_AT_ONCE(N)                                                                                                \
   for (; rows >= N; rows -= N, x += N * width, out += N * outs, added = added ? added + N * next : nullptr)            \
   multiply_rows(std::make_integer_sequence<int64_t, N>(), x, width, panel, scales, added, next, out, outs, lanes)
@@ -113,7 +113,7 @@ WIDE void multiply_wide(const float *x, int64_t rows, int64_t width, const int8_
 
 // The version for this processor.
 decltype(&multiply) chosen() {
-#ifdef WIDE
+#ifdef WITH_AVX512
   if (__builtin_cpu_supports("avx512f")) return multiply_wide;
 #endif
   return multiply;
