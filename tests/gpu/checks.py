@@ -62,6 +62,7 @@ class Checks:
         yield ["broken GPU", "serve"], self.broken_server
         yield ["broken GPU", "train"], self.broken_run
         yield ["grpo", self.dtypes[-1]], self.grpo
+        yield ["fewer bits", self.dtypes[-1]], self.fewer_bits
         yield ["kill and resume", self.dtypes[-1]], self.killed
         yield ["deterministic", self.dtypes[-1]], self.deterministic
         yield ["classifier", "float32"], self.classifier
@@ -211,6 +212,17 @@ class Checks:
         about = (f"{len(steps)} steps, gradient norms {min(step['grad_norm'] for step in steps):.3g} to "
                  f"{max(step['grad_norm'] for step in steps):.3g}, mismatch {mismatch:.2g}")
         return len(steps) == 3 and all(step["grad_norm"] > 0 for step in steps) and mismatch < 0.1, about
+
+    def fewer_bits(self):
+        """A step of GRPO whose responses are drawn with weights in fp8, or int8 on the CPU, and corrected."""
+        config = self.write_grpo("fewer-bits", "fewer-bits-model", 2, self.large)
+        bits = "int8" if self.gavel.device == "cpu" else "fp8"
+        self.gavel.run([self.gavel.path, "train", "-c", config, "--set", f"rollout.quantization='{bits}'",
+                        "--set", "train.off_policy.rollout_is='token'"], cwd=self.folder)
+        steps = [step for step in self.metrics("fewer-bits") if "loss" in step]
+        mismatch = [step["logprob_mismatch"] for step in steps]
+        about = f"{bits}: {len(steps)} steps, mismatch {min(mismatch):.2g} to {max(mismatch):.2g}"
+        return len(steps) == 2 and all(1e-5 < found < 0.3 for found in mismatch), about
 
     def killed(self):
         """A run that is killed after its third step, and resumed."""
@@ -387,9 +399,9 @@ class Checks:
             """)
         return path
 
-    def write_grpo(self, name, model, steps):
-        """GRPO of a small model whose likely stop tokens make responses of many lengths."""
-        source, _, _ = self.fixture("qwen2")
+    def write_grpo(self, name, model, steps, source=None):
+        """GRPO of a model, a small one by default, whose likely stop tokens make responses of many lengths."""
+        source = source or self.fixture("qwen2")[0]
         model = shutil.copytree(source, self.folder / model)
         (model / "generation_config.json").write_text(json.dumps(dict(eos_token_id=list(range(40)))))
         self.write_rows(name, [dict(prompt=words(5 + (row * 7 + at) % 50 for at in range(3 + row % 5)))

@@ -244,6 +244,14 @@ impl<T: TrainTable> Config<T> {
                 "servers do not report which tokens could be drawn, which train.off_policy.sampling_mask asks for\nhint: leave rollout.top_k, top_p, min_p, repetition_penalty and logit_bias out, or set train.off_policy.sampling_mask = false, with which training differs from what was drawn",
             ));
         }
+        if let Some(quantization) = self.rollout.quantization.filter(|_| T::DRAWS && !self.train.corrects_rollout()) {
+            return Err(ConfigError::of(
+                "rollout.quantization",
+                format!(
+                    "responses are drawn with weights in {quantization}, and training corrects nothing\nhint: set train.off_policy.rollout_is = \"token\", or leave rollout.quantization out"
+                ),
+            ));
+        }
         self.validation.validate(&self.rollout, self.data.validation_samples)?;
         if self.rollout.group_size < self.train.least_group() {
             let must = format!("at least {}", self.train.least_group());
@@ -422,6 +430,39 @@ mod tests {
         config.complete();
         config.validate().unwrap();
         config
+    }
+
+    #[test]
+    fn responses_in_fewer_bits_need_a_correction() {
+        let checked = |train: &str, more: &str| {
+            let text = format!(
+                "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout = {{ max_tokens = 8, quantization = \"int8\" }}\n\
+                 train = {{ steps = 1, prompts_per_step = 1, learning_rate = 1e-3{train} }}\n{more}"
+            );
+            let mut config: Config<RlTable> = toml::from_str(&text).unwrap();
+            config.complete();
+            config.validate().map_err(|error| error.to_string())
+        };
+        for train in ["", ", off_policy.sampling_mask = true", ", off_policy.rollout_is = 'none'"] {
+            let error = checked(train, "").unwrap_err();
+            let says = "rollout.quantization: responses are drawn with weights in int8, and training corrects nothing\nhint: set train.off_policy.rollout_is = \"token\"";
+            assert!(error.starts_with(says), "{train}: {error}");
+        }
+        for train in [
+            ", off_policy = {}",
+            ", off_policy.rollout_is = 'sequence'",
+            ", off_policy = { rollout_is = 'none', rollout_rs = 'token_k1' }",
+            ", loss.old_logprobs = 'rollout'",
+        ] {
+            assert_eq!(checked(train, ""), Ok(()), "{train}");
+        }
+        // A run that may be off-policy corrects by default.
+        assert_eq!(checked("", "schedule.max_staleness = 1"), Ok(()));
+        // Nothing is learned from what is evaluated.
+        let text = "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout = { max_tokens = 8, quantization = \"int8\" }\ntrain = {}";
+        toml::from_str::<Config<toml::Table>>(text).unwrap().validate().unwrap();
+        let error = toml::from_str::<Config<toml::Table>>(&text.replace("int8", "int4")).unwrap_err().to_string();
+        assert!(error.contains("unknown variant `int4`, expected `int8` or `fp8`"), "{error}");
     }
 
     fn on_endpoint_down<T>(config: &Config<T>) -> [Option<OnEndpointDown>; 6] {

@@ -101,6 +101,7 @@ mod tests {
             ("", "rollout.device = \"cpu\"", "rollout.engine: rollout.device is for an engine of the run"),
             ("", "rollout.max_batch = 8", "rollout.engine: rollout.max_batch is for an engine of the run"),
             ("", "rollout.cache_memory = \"1GiB\"", "rollout.engine: rollout.cache_memory is for an engine of the run"),
+            ("", "rollout.quantization = \"int8\"", "rollout.engine: rollout.quantization is for an engine of the run"),
             ("", "rollout.speculative_config = {}", "rollout.speculative_config is for an engine of the run"),
             ("", "rollout.top_p = 0.9", "rollout.engine: servers do not report which tokens could be drawn"),
             ("", "rollout.logit_bias = { 5 = 1.0 }", "rollout.engine: servers do not report which tokens"),

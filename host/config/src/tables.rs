@@ -11,7 +11,7 @@ use crate::speculative::SpeculativeTable;
 use bytesize::ByteSize;
 use gavel_data::{ColumnNames, check_template_kwargs};
 use gavel_plugin::{CallLog, SandboxConfig};
-use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, LoraConfig, ModelConfig, Sampling};
+use gavel_policy::{CudaFastPaths, Dtype, EngineConfig, LoraConfig, ModelConfig, Quantization, Sampling};
 use gavel_runs::{FolderConfig, Retention};
 use gavel_torch::peers::Rendezvous;
 use gavel_tracking::{MetricsListener, TrackerTable, check_trackers};
@@ -207,6 +207,10 @@ pub struct RolloutTable {
     /// step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Responses are drawn with a copy of the weights in fewer bits: `int8` on the CPU, `fp8` on a GPU. Training, which
+    /// keeps all bits, must then correct for the difference: `[train.off_policy]`. None by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantization: Option<Quantization>,
     /// Servers that draw in place of an engine of the run. They get the weights after each step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<ServedTable>,
@@ -270,6 +274,7 @@ impl RolloutTable {
             ("rollout.device", self.device.is_some()),
             ("rollout.max_batch", self.max_batch != batch()),
             ("rollout.cache_memory", self.cache_memory.is_some()),
+            ("rollout.quantization", self.quantization.is_some()),
             ("rollout.speculative_config", self.speculative_config.is_some()),
         ];
         if let Some((key, _)) = written.into_iter().find(|(_, is_written)| *is_written) {
@@ -311,7 +316,8 @@ impl RolloutTable {
     pub fn engine(&self, responses: usize) -> EngineConfig {
         let max_batch = self.max_batch.min(responses.max(1));
         let lookup = self.speculative_config.as_ref().map(SpeculativeTable::lookup);
-        EngineConfig { max_batch, cache_bytes: self.cache_memory.map(bytes), lookup, ..EngineConfig::default() }
+        let (cache_bytes, quantization) = (self.cache_memory.map(bytes), self.quantization);
+        EngineConfig { max_batch, cache_bytes, lookup, quantization, ..EngineConfig::default() }
     }
 
     /// How responses are drawn in training. They end at one of `stop_ids`, the tokenizer's stop tokens, or at one of

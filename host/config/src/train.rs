@@ -327,6 +327,11 @@ impl TrainTable for RlTable {
         Some(self.max_pause)
     }
 
+    fn corrects_rollout(&self) -> bool {
+        let by_ratio = self.loss.old_logprobs == Some(OldLogProbs::Rollout);
+        by_ratio || self.correction().is_some_and(|correction| correction.has_weights())
+    }
+
     fn max_token_staleness(&self) -> Option<u64> {
         self.correction().and_then(|correction| correction.max_token_staleness)
     }

@@ -40,6 +40,11 @@ pub trait TrainTable {
         false
     }
 
+    /// Whether training corrects for samples that were drawn from another distribution than its own.
+    fn corrects_rollout(&self) -> bool {
+        false
+    }
+
     /// The reference, if it is not the policy that the run starts from.
     fn reference(&self) -> Option<&ReferenceTable> {
         None

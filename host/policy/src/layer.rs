@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::layer_parts::LayerParts;
 use crate::linear::Linear;
 use crate::lora::module::Module;
+use crate::quantization::Quantization;
 use crate::rotary::{Rotation, Unrotated};
 use tch::{Device, Kind, Tensor};
 
@@ -73,6 +74,17 @@ impl Layer {
             post_norm: self.post_norm.f_detach()?,
             gate_up: self.gate_up.base()?,
             down: self.down.base()?,
+        })
+    }
+
+    /// The same layer with its matrices in fewer bits, to draw with. The rest is in the same memory.
+    pub(crate) fn quantized(&self, quantization: Quantization) -> Result<Self> {
+        Ok(Self {
+            qkv: self.qkv.quantized(quantization)?,
+            output: self.output.quantized(quantization)?,
+            gate_up: self.gate_up.quantized(quantization)?,
+            down: self.down.quantized(quantization)?,
+            ..self.base()?
         })
     }
 

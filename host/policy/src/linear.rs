@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::lora::adapter::Adapter;
 use crate::lora::module::Module;
+use crate::quantization::{Quantization, Quantized};
 use tch::{Device, Kind, Tensor};
 
 /// A linear map, with adapters or without. Modules that read the same input are
@@ -17,6 +18,8 @@ pub(crate) struct Linear {
     /// `[out]`
     pub(crate) bias: Option<Tensor>,
     pub(crate) adapter: Option<Adapter>,
+    /// The weight in fewer bits, which products take in place of `weight` where the model only draws.
+    pub(crate) quantized: Option<Quantized>,
 }
 
 impl Linear {
@@ -35,22 +38,34 @@ impl Linear {
             weight: Tensor::f_zeros([rows, input], options)?,
             bias: if bias { Some(Tensor::f_zeros([rows], options)?) } else { None },
             adapter: None,
+            quantized: None,
         })
     }
 
     /// `[tokens, in]` to `[tokens, out]`
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        self.adapted(x, x.f_linear(&self.weight, self.bias.as_ref())?)
+        let y = match &self.quantized {
+            None => x.f_linear(&self.weight, self.bias.as_ref())?,
+            Some(quantized) => quantized.product(x, self.bias.as_ref())?,
+        };
+        self.adapted(x, y)
     }
 
     /// The residual stream, `[tokens, out]`, plus the output for `x`, `[tokens,
     /// in]`, of a map without a bias.
     pub(crate) fn apply_onto(&self, residual: &Tensor, x: &Tensor) -> Result<Tensor> {
-        self.adapted(x, residual.f_addmm(x, &self.weight.f_tr()?)?)
+        let y = match &self.quantized {
+            None => residual.f_addmm(x, &self.weight.f_tr()?)?,
+            Some(quantized) => quantized.product(x, Some(residual))?,
+        };
+        self.adapted(x, y)
     }
 
     /// The same in the memory of `residual`, without gradients.
     pub(crate) fn apply_over(&self, mut residual: Tensor, x: &Tensor) -> Result<Tensor> {
+        if self.quantized.is_some() {
+            return self.apply_onto(&residual, x);
+        }
         let y = residual.f_addmm_(x, &self.weight.f_tr()?)?;
         self.adapted(x, y)
     }
@@ -70,7 +85,14 @@ impl Linear {
             weight: self.weight.f_detach()?,
             bias: self.bias.as_ref().map(Tensor::f_detach).transpose()?,
             adapter: None,
+            quantized: None,
         })
+    }
+
+    /// The same map with its weight in fewer bits, to draw with. Adapters stay as they are, in the same memory.
+    pub(crate) fn quantized(&self, quantization: Quantization) -> Result<Self> {
+        let quantized = Some(Quantized::of(&self.weight, quantization)?);
+        Ok(Self { adapter: self.adapter.as_ref().map(Adapter::shallow_clone), quantized, ..self.base()? })
     }
 
     /// Adds the adapters to the weight, in new memory, and removes them.

@@ -10,6 +10,7 @@
 use crate::architecture::Architecture;
 use crate::config::ModelConfig;
 use crate::lora::{LoraConfig, Module};
+use crate::quantization::Quantization;
 use tch::{Device, Kind};
 
 /// Bytes of a number of 32 bits.
@@ -132,6 +133,15 @@ impl<'a> Footprint<'a> {
     /// The weights, and adapters beside them.
     pub fn weights(&self) -> u64 {
         self.parameters() * self.bytes() + self.adapters.unwrap_or(0) * FLOAT
+    }
+
+    /// The matrices of the layers once more in fewer bits, to draw with, and the head where it is one of them.
+    pub fn quantized(&self, quantization: Quantization) -> u64 {
+        let [h, i, v] = [self.config.hidden_size, self.config.intermediate_size, self.config.vocab_size].map(size);
+        let (q, kv) = (size(self.config.query_width()), size(self.config.kv_width()));
+        let matrices = [(q + 2 * kv, h), (h, q), (2 * i, h), (h, i)];
+        let of_layer: u64 = matrices.into_iter().map(|(outs, width)| quantization.bytes(outs, width)).sum();
+        self.layers() * of_layer + if quantization.includes_head() { quantization.bytes(v, h) } else { 0 }
     }
 
     /// Keys and values of one token in all layers.

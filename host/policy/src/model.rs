@@ -6,6 +6,7 @@ use crate::layer::Layer;
 use crate::linear::Linear;
 use crate::lora::adapter::Adapter;
 use crate::lora::sizes::{Adapted, Sizes};
+use crate::quantization::Quantized;
 use crate::rotary::Rotary;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tch::{Device, Kind, Tensor};
@@ -24,6 +25,8 @@ pub struct Model {
     pub(crate) head: Option<Tensor>,
     /// The bias of a critic's head: `[labels]`.
     pub(crate) head_bias: Option<Tensor>,
+    /// The head of a language model in fewer bits, which gives the logits where the model only draws.
+    pub(crate) quantized_head: Option<Quantized>,
     pub(crate) rotary: Rotary,
     /// The settings of the adapters, if the model has any.
     pub(crate) adapted: Option<Adapted>,
@@ -54,6 +57,7 @@ impl Model {
                 Head::Values { labels } => Some(zeros(&[labels])?),
                 Head::LanguageModel | Head::Scores { .. } => None,
             },
+            quantized_head: None,
             rotary: Rotary::new(&config, rotary_kind, device)?,
             config,
             kind,
@@ -136,6 +140,8 @@ impl Model {
         let whole = [&self.embedding, &self.norm].into_iter().chain(&self.head).chain(layers);
         whole.for_each(|weight| weight.data_ptr().hash(&mut hasher));
         self.adapters().iter().for_each(|(_, weight)| weight.data_ptr().hash(&mut hasher));
+        let quantized = self.layers.iter().flat_map(Layer::linears).filter_map(|linear| linear.quantized.as_ref());
+        quantized.flat_map(Quantized::tensors).for_each(|tensor| tensor.data_ptr().hash(&mut hasher));
         hasher.finish()
     }
 

@@ -19,6 +19,9 @@ impl Model {
     /// # Errors
     /// As [`logits`](Self::logits).
     pub(crate) fn logits_to_draw_from(&self, hidden: &Tensor) -> Result<Tensor> {
+        if let Some(head) = &self.quantized_head {
+            return head.product(&hidden.f_to_kind(Kind::Float)?, None);
+        }
         let head = self.language_head()?;
         if can_be_wide(hidden, head) { wide(hidden, head) } else { self.logits(hidden) }
     }

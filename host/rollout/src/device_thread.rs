@@ -319,6 +319,9 @@ impl Owner {
                     self.refused = Some(work);
                     return Err(error);
                 }
+                if after != Weights::Unchanged {
+                    self.engine.release_quantized();
+                }
                 work(Ok(&self.model));
                 // In the same order, so that no token is drawn in between.
                 match after {

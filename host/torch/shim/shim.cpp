@@ -5,6 +5,7 @@
 #include "collectives.cpp"
 #include "context.cpp"
 #include "head.cpp"
+#include "int8.cpp"
 #include "layer.cpp"
 #include "muon.cpp"
 #include "optimizer.cpp"

@@ -7,6 +7,7 @@ pub mod autograd;
 pub mod context;
 pub mod cuda;
 pub mod head;
+pub mod int8;
 pub mod layer;
 pub mod optimizer;
 pub mod peers;

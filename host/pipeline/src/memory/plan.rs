@@ -10,7 +10,9 @@ use gavel_config::{Config, ModelTable};
 use gavel_policy::device::{self, DeviceMemory};
 use gavel_policy::engine::kv_cache_growth::{CHUNK, final_room, room_for};
 use gavel_policy::memory::{Footprint, PassShape};
-use gavel_policy::{Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, adapter_parameters};
+use gavel_policy::{
+    Device, Dtype, EngineConfig, LoraConfig, ModelConfig, ModelFolder, Quantization, adapter_parameters,
+};
 use gavel_rollout::RewardModelFootprint;
 use gavel_torch::head::TOKENS_AT_A_TIME;
 use gavel_train::memory::{ChangedLogits, SharedBy, TrainingFootprint};
@@ -56,6 +58,8 @@ pub(super) struct Plan<'a> {
     cache_memory: Option<u64>,
     /// Whether responses are drawn on this device, too.
     draws_here: bool,
+    /// The copy of the weights that they are drawn with, if there is one.
+    quantization: Option<Quantization>,
     /// The reward models on the same device.
     reward_models: Vec<(String, RewardModelFootprint)>,
     /// The GPU that is planned for, in place of a device of this machine.
@@ -218,6 +222,7 @@ impl<'a> Plan<'a> {
             },
             cache_memory: rollout.cache_memory.map(|size| size.0),
             draws_here: !rollout.draws_elsewhere(),
+            quantization: rollout.quantization.filter(|_| rows > 0 && !rollout.draws_elsewhere()),
             reward_models: footprints(config, setup, device)?,
             gpu: setup.planned.clone().filter(|_| device.is_cuda()),
         };
@@ -356,14 +361,16 @@ impl<'a> Plan<'a> {
         let prompts = (self.rollout.rows * self.rollout.prompt).min(EngineConfig::default().prefill_tokens as u64);
         let prefill = model.layer(PassShape::unshared(prompts));
         let sampling = model.sampling(self.rollout.draws(), self.rollout.truncated);
+        let copy = |quantization| part(format!("weights in {quantization}"), model.quantized(quantization));
+        let copy: Vec<Part> = self.quantization.map(copy).into_iter().collect();
         let at_rest = self.at_rest();
         if at_rest.is_empty() {
-            return vec![part("prompts, or logits and their sums", prefill.max(sampling))];
+            return [vec![part("prompts, or logits and their sums", prefill.max(sampling))], copy].concat();
         }
         // The forward passes before an update have whole weights too.
         let pass = model.layer(shape) + model.logits(self.learned_tokens(shape).min(TOKENS_AT_A_TIME as u64));
         let own = part("prompts, logits and their sums, or a forward pass", prefill.max(sampling).max(pass));
-        [vec![own], at_rest].concat()
+        [vec![own], copy, at_rest].concat()
     }
 
     /// What reward models take while they compute, of which only one does so at a time.
@@ -556,6 +563,7 @@ mod tests {
             },
             cache_memory: Some(8 << 30),
             draws_here: true,
+            quantization: None,
             reward_models: Vec::new(),
             gpu: None,
         }
@@ -596,6 +604,24 @@ mod tests {
             |rows, proposing| Rollout { rows, proposing, ..plan(&qwen(64, 64, 1, [2, 2]), 1, false).rollout }.draws();
         assert_eq!([64, 32, 8].map(|rows| draws(rows, [16, 7])), [128, 128, 64]);
         assert_eq!((draws(64, [0; 2]), draws(64, [4, 3])), (64, 64));
+    }
+
+    #[test]
+    fn a_copy_in_8_bits_counts_while_responses_are_drawn() {
+        let sizes = qwen(896, 4864, 24, [14, 2]);
+        let copy = |quantization| {
+            let plan = Plan { quantization, ..plan(&sizes, 1, false) };
+            let copies =
+                plan.predict().unwrap().rollout.into_iter().filter(|part| part.what.starts_with("weights in "));
+            copies.map(|part| (part.what, part.bytes)).collect::<Vec<_>>()
+        };
+        // Of each layer 1152 × 896, 896 × 896, 9728 × 896 and 896 × 4864 numbers, and the head: a byte each, and a scale
+        // of four bytes for each row.
+        let layer = 1152 * 900 + 896 * 900 + 9728 * 900 + 896 * 4868;
+        assert!(copy(None).is_empty());
+        assert_eq!(copy(Some(Quantization::Int8)), [("weights in int8".to_owned(), 24 * layer + 152_064 * 900)]);
+        // A head of fp8 would round the logits.
+        assert_eq!(copy(Some(Quantization::Fp8)), [("weights in fp8".to_owned(), 24 * layer)]);
     }
 
     #[test]

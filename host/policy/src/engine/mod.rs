@@ -82,6 +82,8 @@ pub struct Engine {
     graphs: Option<Graphs>,
     prefilled: u64,
     proposals: Proposals,
+    /// The model in fewer bits, until its weights change.
+    quantized: Option<Model>,
 }
 
 impl Engine {
@@ -92,6 +94,7 @@ impl Engine {
             return Err(PolicyError::Input("a classifier cannot draw tokens\nhint: load a language model".into()));
         }
         let (kind, device) = (model.kind(), model.device());
+        config.quantization.map_or(Ok(()), |quantization| model.check_quantization(quantization))?;
         let cache = KvCache::new(model.config(), config.cache_bytes, kind, device)?;
         Ok(Self {
             model: model.config().clone(),
@@ -104,6 +107,7 @@ impl Engine {
             config,
             prefilled: 0,
             proposals: Proposals::default(),
+            quantized: None,
         })
     }
 
@@ -211,8 +215,14 @@ impl Engine {
     /// again with the new weights. Responses under way continue with the keys and values that they have, unless
     /// [`recompute_cache`](EngineConfig::recompute_cache) is set. A prompt that is partly computed starts again.
     pub fn weights_changed(&mut self) {
+        self.release_quantized();
         self.scheduler.changes += 1;
         self.scheduler.slots.cache.kept = Kept::default();
+    }
+
+    /// Frees the weights in fewer bits, which are made again before the next step: the weights are about to change.
+    pub fn release_quantized(&mut self) {
+        self.quantized = None;
     }
 
     /// Frees the memory of all keys and values, so that something else can have it. Responses under way keep the tokens
@@ -243,6 +253,18 @@ impl Engine {
             ));
         }
         let _guard = tch::no_grad_guard();
+        let Some(quantization) = self.config.quantization else { return self.step_with(model) };
+        let quantized = match self.quantized.take() {
+            Some(quantized) => quantized,
+            None => model.quantized(quantization)?,
+        };
+        let step = self.step_with(&quantized);
+        self.quantized = Some(quantized);
+        step
+    }
+
+    /// A step with the model that draws.
+    fn step_with(&mut self, model: &Model) -> Result<EngineStep> {
         let (version, changes) = (self.scheduler.version, self.scheduler.changes);
         let addresses = self.graphs.as_ref().map_or(0, |_| model.addresses());
         let weights = Weights { changes, addresses };

@@ -3,6 +3,7 @@
 use super::lookup::Lookup;
 use crate::config::ModelConfig;
 use crate::error::{PolicyError, Result};
+use crate::quantization::Quantization;
 use crate::sampling::Sampling;
 use gavel_data::{FinishReason, SamplingMasks};
 use std::sync::Arc;
@@ -24,11 +25,21 @@ pub struct EngineConfig {
     pub recompute_cache: bool,
     /// Tokens are proposed by prompt look-up; none if it is not set. Nothing but the speed changes.
     pub lookup: Option<Lookup>,
+    /// Tokens are drawn with a copy of the weights in fewer bits, which is made when the weights have changed; with the
+    /// weights themselves if it is not set. Log-probabilities are those of the copy.
+    pub quantization: Option<Quantization>,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { max_batch: 256, prefill_tokens: 4096, cache_bytes: None, recompute_cache: false, lookup: None }
+        Self {
+            max_batch: 256,
+            prefill_tokens: 4096,
+            cache_bytes: None,
+            recompute_cache: false,
+            lookup: None,
+            quantization: None,
+        }
     }
 }
 

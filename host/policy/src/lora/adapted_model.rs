@@ -54,6 +54,7 @@ impl Model {
             norm: self.norm.f_detach()?,
             head: self.head.as_ref().map(Tensor::f_detach).transpose()?,
             head_bias: self.head_bias.as_ref().map(Tensor::f_detach).transpose()?,
+            quantized_head: None,
             rotary: self.rotary.shallow_clone(),
             adapted: None,
         })

@@ -63,6 +63,17 @@ impl Adapter {
         Ok(Some(Self { a, scales, outs }))
     }
 
+    /// The same adapters, in the same memory.
+    pub(crate) fn shallow_clone(&self) -> Self {
+        let up = |up: &Up| Up { b: up.b.shallow_clone(), size: up.size };
+        let out = |out: &Out| Out { module: out.module, rows: out.rows, up: out.up.as_ref().map(up) };
+        Self {
+            a: self.a.shallow_clone(),
+            scales: self.scales.shallow_clone(),
+            outs: self.outs.iter().map(out).collect(),
+        }
+    }
+
     /// `y`, `[tokens, out]`, plus the output of the adapters for `x`, `[tokens,
     /// in]`: `y + scale · B A x` for each module.
     pub(crate) fn apply_onto(&self, y: &Tensor, x: &Tensor) -> Result<Tensor> {

@@ -13,6 +13,7 @@ mod lookup;
 mod lora;
 mod packed;
 mod parity;
+mod quantization;
 mod reference;
 mod sampling;
 mod sampling_masks;

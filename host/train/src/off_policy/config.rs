@@ -105,7 +105,7 @@ impl OffPolicyConfig {
     }
 
     /// Whether any token has a weight other than 1.
-    pub(crate) fn has_weights(&self) -> bool {
+    pub fn has_weights(&self) -> bool {
         let rejects = self.rollout_rs != RolloutRs::None || self.rollout_token_veto_threshold.is_some();
         self.rollout_is != RolloutIs::None || rejects
     }

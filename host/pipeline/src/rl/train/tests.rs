@@ -212,6 +212,29 @@ fn before_a_step_changes_weights_it_has_the_log_probabilities_of_what_was_drawn(
 }
 
 #[test]
+fn what_was_drawn_in_8_bits_is_corrected_and_its_difference_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = |step: &serde_json::Map<String, serde_json::Value>, name: &str| step[name].as_f64().unwrap();
+    let run = |name: &str, quantization: &str| {
+        let text = format!(
+            "[model.init]\ninitializer_range = 0.3\n[rollout]\n{quantization}\n[train]\nmini_batch_prompts = 4\noff_policy.rollout_is = 'token'"
+        );
+        let steps = take(&config(folder.path(), name, &text));
+        assert_learned(name, &steps);
+        steps
+    };
+    for step in run("whole", "") {
+        assert!(number(&step, "logprob_mismatch_max") < 1e-5, "{step:?}");
+    }
+    // Each step draws with the weights of then: their difference does not grow.
+    for step in run("int8", "quantization = 'int8'") {
+        assert!((1e-4..0.2).contains(&number(&step, "logprob_mismatch")), "{step:?}");
+        assert!((1e-8..0.1).contains(&number(&step, "off_policy/k3_kl")), "{step:?}");
+        assert!(number(&step, "off_policy/effective_sample_size") < 1.0, "{step:?}");
+    }
+}
+
+#[test]
 fn two_epochs_learn_from_each_mini_batch_twice() {
     let folder = tempfile::tempdir().unwrap();
     let first_step = |epochs: usize| {
