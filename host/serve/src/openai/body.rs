@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 
 /// The most values of most bodies. One takes up to 700 bytes in memory, in the variables of a chat template, and 2 in a
 /// body.
-const VALUES: usize = 2 << 20;
+pub const VALUES: usize = 2 << 20;
 
 /// A JSON body of this form with at most so many values, and its size.
-pub(crate) struct Body<T, const MOST: usize = VALUES>(pub(crate) T, pub(crate) Size);
+pub struct Body<T, const MOST: usize = VALUES>(pub T, pub Size);
 
 impl<T: DeserializeOwned + Send + 'static, S: Send + Sync, const MOST: usize> FromRequest<S> for Body<T, MOST> {
     type Rejection = ApiError;
