@@ -79,7 +79,7 @@ pub fn agent_failure(outcome: &Outcome, diagnosis: Option<Diagnosis>) -> (Finish
     };
     let what = outcome.reason().unwrap_or_default();
     let message = match outcome {
-        Outcome::OutOfBudget { which, .. } => format!("the agent used up its {}: {what}", which.as_str()),
+        Outcome::OutOfBudget { which, what } => format!("the agent used up its {}: {what}", which.as_str()),
         _ => format!("the agent failed: {what}"),
     };
     (reason, RolloutFault { stage: RolloutStage::Agent, message, retryable, budget, diagnosis })

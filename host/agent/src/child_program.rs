@@ -64,9 +64,11 @@ impl ChildProgram {
     pub async fn end(&mut self) -> io::Result<ExitStatus> {
         #[cfg(target_os = "linux")]
         if let Some(id) = self.child.id() {
-            // Until it is waited for, no other process has its number.
-            exit::of(id).await?;
-            self.kill();
+            // Until it is waited for, no other process has its number. A machine that does not report this has only what
+            // follows.
+            if exit::of(id).await.is_ok() {
+                self.kill();
+            }
         }
         self.child.wait().await
     }

@@ -72,6 +72,6 @@ mod tests {
             assert_eq!(read(text).unwrap(), (answer.map(str::to_owned), extra), "{text}");
         }
         let error = read(r#"{"answer": "4", "extra": [1]}"#).unwrap_err();
-        assert_eq!(error.reason(), Some("`extra` of its answer must be an object, not [1]"));
+        assert_eq!(error.reason().as_deref(), Some("`extra` of its answer must be an object, not [1]"));
     }
 }

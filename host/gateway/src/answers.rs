@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 /// What is known of an answer before it is drawn.
 #[derive(Clone)]
@@ -147,9 +147,9 @@ async fn abandoned(mut clients: watch::Receiver<usize>, grace: Duration) {
         if clients.wait_for(|clients| *clients == 0).await.is_err() {
             return;
         }
-        tokio::select! {
-            () = sleep(grace) => return,
-            back = clients.wait_for(|clients| *clients > 0) => if back.is_err() { return },
+        match timeout(grace, clients.wait_for(|clients| *clients > 0)).await {
+            Err(_) | Ok(Err(_)) => return,
+            Ok(Ok(_)) => {}
         }
     }
 }

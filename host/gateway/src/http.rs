@@ -45,7 +45,7 @@ async fn chat_of_session(
 async fn answer(registry: &Registry, id: Option<&str>, request: Request) -> Result<Response, ApiError> {
     registry.find(id, request.headers())?;
     let (headers, id) = (request.headers().clone(), id.map(str::to_owned));
-    let Body(body, size) = Body::<Value>::from_request(request, &()).await?;
+    let Body(body, size): Body<Value> = Body::from_request(request, &()).await?;
     // It may have ended while the body came.
     let session = registry.find(id.as_deref(), &headers)?;
     Ok(session.chat(Call { body, size, retry: Retry::of(&headers) }).await)

@@ -154,33 +154,28 @@ sys.exit(text + " found" if found else text + " not there")
 async fn each_ending_is_its_own() {
     use FinishReason::{Error, Timeout};
     use RolloutFaultKind::{Failed, OutOfBudget};
-    for (command, kind, says, prints) in [
+    for (script, kind, says, prints) in [
         (
-            &["sh", "-c", "echo working; echo 'no luck' >&2; exit 3"][..],
+            "echo working; echo 'no luck' >&2; exit 3",
             Failed,
             "the agent failed: the program ended with exit code 3: no luck",
             "working",
         ),
         (
-            &["sh", "-c", "kill -SEGV $$"],
+            "kill -SEGV $$",
             Failed,
             "the agent failed: the program was ended by signal 11 (SIGSEGV), and printed nothing",
             "",
         ),
         (
-            &["sh", "-c", "cat > /dev/null; echo hello"],
+            "cat > /dev/null; echo hello",
             Failed,
             "the agent failed: the program ended without asking the model\nhint: ",
             "hello",
         ),
-        (
-            &["sh", "-c", "yes"],
-            OutOfBudget,
-            "the agent used up its output: it printed more than 100000 bytes\nhint: ",
-            "y\ny",
-        ),
+        ("yes", OutOfBudget, "the agent used up its output: it printed more than 100000 bytes\nhint: ", "y\ny"),
     ] {
-        let Played { sample, .. } = run(command).await;
+        let Played { sample, .. } = run(&["sh", "-c", script]).await;
         let (reason, found, message, printed) = fault(&sample);
         assert_eq!((reason, found), (Error, kind), "{message}");
         assert!(message.starts_with(says) && printed.contains(prints), "{message} {printed}");

@@ -64,6 +64,12 @@ impl Scripted {
 /// Notifies when it is dropped before its turn was written.
 struct Unwritten(Arc<Notify>, bool);
 
+impl Unwritten {
+    fn end(mut self) {
+        self.1 = true;
+    }
+}
+
 impl Drop for Unwritten {
     fn drop(&mut self) {
         if !self.1 {
@@ -92,14 +98,14 @@ impl Policy for Scripted {
             let logprobs: Vec<f32> =
                 (0..ids.len()).map(|at| -((request.seed % 97) as f32) / 97.0 - at as f32 / 1024.0).collect();
             let (written, mut may_write) = (self.written.clone(), self.may_write.subscribe());
-            let mut unwritten = Unwritten(self.cancelled.clone(), false);
+            let unwritten = Unwritten(self.cancelled.clone(), false);
             async move {
                 may_write.wait_for(|may| *may).await.unwrap();
                 // Other requests get their turn.
                 for _ in 0..request.seed % 3 {
                     tokio::task::yield_now().await;
                 }
-                unwritten.1 = true;
+                unwritten.end();
                 let prompt = request.prompt;
                 written.lock().unwrap().push(Written { prompt, ids: ids.clone(), logprobs: logprobs.clone() });
                 let versions = vec![3; ids.len()];

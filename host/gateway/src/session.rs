@@ -315,9 +315,10 @@ impl<P: Policy + 'static> Session<P> {
         let number = state.turns;
         state.turns += choices;
         // Which seed a turn has follows from its prompt, not from the moment at which parallel requests arrive.
-        let before = state.drawn.entry(hash).or_default();
-        let first = std::mem::replace(before, *before + choices as u64);
-        let of_prompt = hash.as_bytes().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let drawn = state.drawn.entry(hash).or_default();
+        let first = *drawn;
+        *drawn += choices as u64;
+        let of_prompt = hash.as_bytes().iter().take(8).fold(0u64, |all, byte| (all << 8) | u64::from(*byte));
         let seed = derive(self.seed, of_prompt, 0, Purpose::Turn);
         let mut keys: Vec<Option<ConversationKey>> = Vec::new();
         for _ in 0..choices {

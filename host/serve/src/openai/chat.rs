@@ -241,7 +241,7 @@ impl Replies {
     }
 
     /// An answer of `count` choices as it comes, with the fields of `base` in each of its parts.
-    pub fn stream<E: Into<ApiError>>(
+    pub fn stream<E: Into<ApiError> + Send + 'static>(
         self,
         text: impl AsRef<TextModel> + Send + 'static,
         base: Value,
