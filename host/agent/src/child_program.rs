@@ -109,7 +109,10 @@ mod exit {
                 _ => return Err(io::Error::last_os_error()),
             }
         };
-        AsyncFd::with_interest(process, Interest::READABLE)?.readable().await?;
+        // SAFETY: the descriptor is owned, and nothing closes it before this.
+        let process = unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) };
+        let process = process.map_err(|error| error.into_parts().1)?;
+        process.readable().await?.retain_ready();
         Ok(())
     }
 }

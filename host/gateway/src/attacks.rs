@@ -1,9 +1,10 @@
 //! Clients that ask for what is not theirs, and clients that vanish.
 
 use crate::gateway::{Gateway, GatewayAddress};
+use crate::limits::SessionLimits;
 use crate::registry::OpenSession;
 use crate::scripted::{Scripted, with_tools};
-use crate::session::{Session, SessionLimits};
+use crate::session::Session;
 use gavel_agent::{EpisodeProgress, History};
 use gavel_data::{FinishReason, Task};
 use serde_json::{Value, json};

@@ -1,9 +1,10 @@
 //! One attempt at a task by a program, from its task to a sample.
 
 use crate::answer::Answer;
+use crate::limits::SessionLimits;
 use crate::process::{Printed, fault};
 use crate::program::ProgramAgent;
-use crate::session::{EndedSession, Session, SessionLimits};
+use crate::session::{EndedSession, Session};
 use gavel_agent::{EpisodeError, EpisodeLimits, EpisodeProgress, Policy, WaitsFor, agent_failure};
 use gavel_data::{Blame, Budget, FinishReason, Message, Outcome, Role, Sample, Task, Trajectory};
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl ProgramEpisode {
         progress: &EpisodeProgress,
     ) -> Result<Sample, EpisodeError<P::Error>> {
         let Self { task, index, max_prompt_tokens, max_tokens, seed, program_seed, agent, limits } = self;
-        progress.wait_for(WaitsFor::Memory);
+        progress.wait_for(WaitsFor::Place);
         let _place = agent.place().await.ok_or(EpisodeError::ShutDown)?;
         progress.wait_for(WaitsFor::Agent);
         let EpisodeLimits { max_turns, deadline, history, .. } = limits;

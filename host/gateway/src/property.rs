@@ -2,8 +2,9 @@
 //! were drawn.
 
 use crate::call::{Call, Retry};
+use crate::limits::SessionLimits;
 use crate::scripted::Scripted;
-use crate::session::{ChatSession, Session, SessionLimits};
+use crate::session::{ChatSession, Session};
 use axum::body::to_bytes;
 use futures::future::join_all;
 use gavel_agent::{EpisodeProgress, History, Policy};

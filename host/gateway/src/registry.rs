@@ -42,7 +42,7 @@ impl OpenSession {
         &self.base_url
     }
 
-    /// The address of the gateway, where its key alone names the session.
+    /// The id in its address, which nobody guesses.
     pub fn id(&self) -> &str {
         &self.id
     }

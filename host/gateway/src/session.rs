@@ -3,16 +3,15 @@
 use crate::answers::{Answered, Answers, Choice, Opening, Stage, ended};
 use crate::call::{Call, Retry};
 use crate::digest;
-use crate::recording::{AfterTurn, Continued, Recording, Start};
+use crate::limits::SessionLimits;
+use crate::plan::{Located, Refused, check, locate};
+use crate::recording::{Recording, Start};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use blake3::Hash;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
-use gavel_agent::{
-    Conversation, ConversationKey, EpisodeError, EpisodeProgress, History, Policy, PromptOptions, Turn, TurnRequest,
-    WaitsFor,
-};
+use gavel_agent::{ConversationKey, EpisodeError, EpisodeProgress, Policy, Turn, TurnRequest, WaitsFor};
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{FinishReason, Message, Task, TaskError, Trajectory};
 use gavel_http::{Size, aside};
@@ -22,29 +21,17 @@ use gavel_text::{TextError, TextModel};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-
-/// The limits of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionLimits {
-    /// The most tokens of the prompt with which a conversation begins.
-    pub max_prompt_tokens: usize,
-    /// The most tokens after it, with those that the policy did not write.
-    pub max_tokens: usize,
-    /// The most turns of the policy, in all conversations.
-    pub max_turns: usize,
-    /// What the policy reads of its earlier turns.
-    pub history: History,
-    /// How long an answer is drawn that no client waits for: its library may send the request again.
-    pub grace: Duration,
-}
 
 /// A session, whatever draws its turns.
 pub trait ChatSession: Send + Sync {
     /// Answers a request for a chat completion.
     fn chat(self: Arc<Self>, call: Call) -> BoxFuture<'static, Response>;
+
+    /// The tokens of the prompt of such a request; nothing is drawn.
+    fn count_tokens(self: Arc<Self>, call: Call) -> BoxFuture<'static, Result<usize, ApiError>>;
 }
 
 /// One attempt at a task by a program.
@@ -111,6 +98,18 @@ impl<P: Policy + 'static> ChatSession for Session<P> {
     fn chat(self: Arc<Self>, call: Call) -> BoxFuture<'static, Response> {
         async move { self.answer(call).await.unwrap_or_else(IntoResponse::into_response) }.boxed()
     }
+
+    fn count_tokens(self: Arc<Self>, Call { body, size, .. }: Call) -> BoxFuture<'static, Result<usize, ApiError>> {
+        let count = move || {
+            let asked = read(body)?;
+            check(&asked)?;
+            if self.state().progress.is_none() {
+                return Err(ended());
+            }
+            Ok(self.locate(&asked)?.prompt.len())
+        };
+        async move { aside(size, count).await? }.boxed()
+    }
 }
 
 impl<P: Policy + 'static> Session<P> {
@@ -158,8 +157,7 @@ impl<P: Policy + 'static> Session<P> {
 
     async fn answer(self: Arc<Self>, Call { body, size, retry }: Call) -> Result<Response, ApiError> {
         let hash = digest::digest(&body.to_string());
-        let asked: ChatRequest =
-            serde_json::from_value(body).map_err(|error| ApiError::invalid(format!("the body: {error}")))?;
+        let asked = read(body)?;
         let (is_streamed, include_usage) = (asked.settings().is_streamed(), asked.settings().include_usage());
         let Retry { idempotency_key, count } = retry;
         let text = PolicyText(self.policy.clone());
@@ -208,80 +206,20 @@ impl<P: Policy + 'static> Session<P> {
 
     /// Where the turns of a request begin, and the requests for them.
     fn plan(&self, asked: &ChatRequest) -> Result<Planned, ApiError> {
-        let (settings, text) = (asked.settings(), self.policy.text());
-        settings.check()?;
-        let choices = settings.choices(1)?;
-        let tools = asked.check()?.to_vec();
-        if let Some(field) = asked.grammar_field(&tools)? {
-            let what =
-                format!("`{field}`: the run decides how tokens are drawn, and binds them to no grammar of a request");
-            return Err(ApiError::field(field, what));
-        }
-        if asked.top_logprobs() > 0 {
-            return Err(ApiError::field("top_logprobs", "`top_logprobs` must be 0: only drawn tokens are recorded"));
-        }
-        if settings.max_tokens() == Some(0) {
-            return Err(ApiError::field("max_tokens", "`max_tokens` must be at least 1"));
-        }
-        let messages: Vec<Message> = asked.messages().iter().map(digest::normal).collect();
-        let mut variables = self.template_kwargs.clone();
-        variables.extend(asked.template_variables());
-        let options = PromptOptions { functions: tools.clone().into(), template_kwargs: Arc::new(variables) };
-        let mut digests = vec![digest::beginning(&options)];
-        for message in &messages {
-            let before = digests.last().copied().unwrap_or_else(|| digest::digest(""));
-            digests.push(digest::with(&before, message));
-        }
-        let digest = digests.last().copied().unwrap_or_else(|| digest::digest(""));
-        let continued = self.state().recording.find(&digests);
-        let (start, prompt) = self.start(messages, options, digest, continued)?;
-        let left = self.limits.max_tokens.saturating_sub(prompt.len().saturating_sub(start.prompt_tokens));
-        if left == 0 {
-            let most = self.limits.max_tokens;
-            let what = format!("the conversation has used up its {most} tokens (rollout.max_tokens)");
-            return Err(self.too_long(start.after, what));
-        }
+        let choices = check(asked)?;
+        let located = self.locate(asked)?;
+        let left = located.tokens_left(&self.limits).map_err(|refused| self.refuse(refused))?;
+        let settings = asked.settings();
         let max_tokens = settings.max_tokens().map_or(left, |most| left.min(most));
-        let replies = asked.replies(tools, text, start.base.calls());
+        let Located { start, prompt, tools } = located;
+        let replies = asked.replies(tools, self.policy.text(), start.base.calls());
         self.reserve(start, prompt, choices, max_tokens, settings.stop(), replies, settings.model())
     }
 
-    /// Where the turns of a request begin, and the tokens before them.
-    fn start(
-        &self,
-        messages: Vec<Message>,
-        options: PromptOptions,
-        digest: Hash,
-        continued: Option<Continued>,
-    ) -> Result<(Start, Vec<u32>), ApiError> {
+    fn locate(&self, asked: &ChatRequest) -> Result<Located, ApiError> {
         let text = self.policy.text();
-        let mut grown_from = None;
-        if let Some(Continued { after, messages: recorded, base, prompt_tokens }) = continued {
-            grown_from = Some(prompt_tokens);
-            let new = messages.get(recorded..).unwrap_or_default().to_vec();
-            // A template that cannot continue a conversation renders it anew.
-            if self.limits.history == History::Exact
-                && let Ok(new_ids) = base.continuation(&new, text)
-            {
-                let prompt = [base.ids(), new_ids.clone()].concat();
-                return Ok((Start { after: Some(after), base, new, new_ids, prompt_tokens, digest }, prompt));
-            }
-        }
-        // Turns that are trajectories of their own belong to the conversation that they continue.
-        let grown_from = grown_from.filter(|_| self.limits.history == History::Split);
-        let most = self.limits.max_prompt_tokens + grown_from.map_or(0, |_| self.limits.max_tokens);
-        let ids = match text.prompt_ids_within(&messages, &options.asking(), most) {
-            Err(error @ TextError::TooManyBytes { .. }) => return Err(self.too_long(None, error.to_string())),
-            ids => ids?,
-        };
-        if ids.len() > most {
-            let what = format!("the conversation begins with {} tokens, and at most {most} fit", ids.len());
-            return Err(self.too_long(None, what));
-        }
-        let calls = messages.iter().map(|message| message.tool_calls.len()).sum();
-        let base = Conversation::new(messages, ids.clone(), options).with_calls_before(calls);
-        let prompt_tokens = grown_from.unwrap_or(ids.len());
-        Ok((Start { after: None, base, new: Vec::new(), new_ids: Vec::new(), prompt_tokens, digest }, ids))
+        let find = |digests: &[Hash]| self.state().recording.find(digests);
+        locate(asked, &self.template_kwargs, &self.limits, text, find).map_err(|refused| self.refuse(refused))
     }
 
     /// Takes the turns of a request from those that are left.
@@ -369,13 +307,18 @@ impl<P: Policy + 'static> Session<P> {
         Ok(Answered { opening, choices })
     }
 
-    /// Notes that a conversation has no room.
-    fn too_long(&self, after: Option<AfterTurn>, what: String) -> ApiError {
-        let mut state = self.state();
-        state.is_exhausted = true;
-        state.recording.cannot_continue(after, FinishReason::Length);
-        // As OpenAI's servers name it.
-        ApiError::coded(StatusCode::BAD_REQUEST, "context_length_exceeded", what)
+    /// The error of a request that is refused; notes that a conversation has no room.
+    fn refuse(&self, refused: Refused) -> ApiError {
+        match refused {
+            Refused::Wrong(error) => error,
+            Refused::TooLong { after, what } => {
+                let mut state = self.state();
+                state.is_exhausted = true;
+                state.recording.cannot_continue(after, FinishReason::Length);
+                // As OpenAI's servers name it.
+                ApiError::coded(StatusCode::BAD_REQUEST, "context_length_exceeded", what)
+            }
+        }
     }
 
     /// Ends the episode, which cannot continue.
@@ -389,6 +332,11 @@ impl<P: Policy + 'static> Session<P> {
     fn state(&self) -> MutexGuard<'_, State<P::Error>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The request in a body.
+fn read(body: Value) -> Result<ChatRequest, ApiError> {
+    serde_json::from_value(body).map_err(|error| ApiError::invalid(format!("the body: {error}")))
 }
 
 /// The name of the policy, if a request names no model.
