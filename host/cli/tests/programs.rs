@@ -82,7 +82,9 @@ fn project(program: &str) -> Project {
     let project = Project::new();
     project.write("agent.py", program);
     for name in ["train.jsonl", "validation.jsonl"] {
-        let rows = lines(&project.path(name)).into_iter().map(|mut row| {
+        // Each row of validation is a process.
+        let count = if name == "train.jsonl" { 40 } else { 2 };
+        let rows = lines(&project.path(name)).into_iter().take(count).map(|mut row| {
             row.insert("reward_model".to_owned(), json!({"ground_truth": "PLANTED"}));
             Value::Object(row).to_string() + "\n"
         });
@@ -117,7 +119,7 @@ fn a_program_trains_and_its_run_is_resumed_evaluated_and_replayed() {
     for line in (1..=3).flat_map(|step| trajectories(&project, step)) {
         assert!(line.get("error").is_none(), "{line:?}");
         assert!(!Value::Object(line.clone()).to_string().contains("exit"), "{line:?}");
-        let is_second = line["trajectory"] == 1;
+        let is_second = line.get("trajectory") == Some(&json!(1));
         rows += 1;
         of_edited += usize::from(is_second);
         let prompt = line["prompt"][0]["content"].as_str().unwrap();
@@ -127,7 +129,17 @@ fn a_program_trains_and_its_run_is_resumed_evaluated_and_replayed() {
     // A sample whose history was edited has a row for each part of it.
     assert_eq!(rows, 3 * 16 + of_edited);
     assert!(of_edited > 0);
-    let evaluated = project.succeed(&["eval", "-c", "train.toml", "--checkpoint", "runs/run/checkpoints/step-000003", "--set", COMMAND, "--set", "rollout.max_tokens=96"]);
+    let evaluated = project.succeed(&[
+        "eval",
+        "-c",
+        "train.toml",
+        "--checkpoint",
+        "runs/run/checkpoints/step-000003",
+        "--set",
+        COMMAND,
+        "--set",
+        "rollout.max_tokens=96",
+    ]);
     assert!(!evaluated.stdout.is_empty());
     let replayed = project.succeed(&["replay", "runs/run"]);
     let said = String::from_utf8(replayed.stdout).unwrap();
@@ -137,7 +149,9 @@ fn a_program_trains_and_its_run_is_resumed_evaluated_and_replayed() {
 #[test]
 fn the_official_client_asks_for_branches() {
     let project = project(OPENAI);
-    project.succeed(&arguments(COMMAND, &["--set", "train.steps=2"]));
+    let few = ["train.steps=1", "train.prompts_per_step=1", "train.mini_batch_prompts=1", "train.validate_every=0"];
+    let few: Vec<&str> = few.iter().flat_map(|setting| ["--set", setting]).collect();
+    project.succeed(&arguments(COMMAND, &few));
     for line in &project.metrics("runs/run")[1..] {
         assert!(line["logprob_mismatch"].as_f64().unwrap() < 1e-4, "{line:?}");
         assert_eq!((&line["num_turns/mean"], &line["num_trajectories/mean"]), (&json!(4.0), &json!(2.0)), "{line:?}");

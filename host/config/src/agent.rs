@@ -184,7 +184,7 @@ impl AgentTable {
             );
         }
         if self.is_program() {
-            return self.check_program();
+            return self.check_program(tools);
         }
         if self.concurrency.is_some() {
             return wrong(
@@ -237,7 +237,7 @@ impl AgentTable {
     }
 
     /// Refuses keys that a program or a server does not use.
-    fn check_program(&self) -> Result<(), ConfigError> {
+    fn check_program(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
         let key = self.key();
         let wrong = |of: &str, what: String| Err(ConfigError::invalid(format!("{key}{of}"), what));
         let LimitsTable { output, .. } = self.limits;
@@ -255,10 +255,10 @@ impl AgentTable {
                     "both {key}.kind and a program say what makes a sample\nhint: leave {key}.kind out; a program calls its tools itself"
                 ),
             ),
-            _ if self.tools.is_some() => wrong(
+            _ if self.tools.is_some() || (self.name.is_none() && !tools.is_empty()) => wrong(
                 ".tools",
                 format!(
-                    "{key}.tools: a program has tools of its own, and reaches no [[tool]]\nhint: leave {key}.tools out"
+                    "{key}.tools: a program has tools of its own, and reaches no [[tool]]\nhint: leave {key}.tools and the [[tool]] tables out"
                 ),
             ),
             _ if self.limits != (LimitsTable { output, ..LimitsTable::default() }) => wrong(
