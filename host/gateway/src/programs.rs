@@ -6,7 +6,7 @@ use crate::program_episode::ProgramEpisode;
 use crate::scripted::Scripted;
 use axum::routing::post;
 use axum::{Json, Router};
-use gavel_agent::{EpisodeLimits, EpisodeProgress, History, LeftOut, OnToolFailure, ToolLimits};
+use gavel_agent::{EpisodeLimits, EpisodeProgress, History, LeftOut, OnToolFailure, SHOWN_VARIABLES, ToolLimits};
 use gavel_data::{FinishReason, RolloutFaultKind, Sample, Task};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
@@ -75,13 +75,25 @@ async fn play(source: ProgramSource, deadline: Duration, max_turns: usize) -> Pl
     Played { sample, policy }
 }
 
+/// Variables of this process that no program sees by itself, and that no shell sets.
+fn of_this_process() -> Vec<String> {
+    let is_own = |name: &String| {
+        !SHOWN_VARIABLES.contains(&name.as_str())
+            && !["PWD", "OLDPWD", "SHLVL", "_", "PYENV", "GAVEL", "OPENAI"].iter().any(|other| name.starts_with(other))
+    };
+    let names: Vec<String> =
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_own).collect();
+    assert!(names.len() > 1, "there are variables to show and to hide");
+    names
+}
+
 async fn run(command: &[&str]) -> Played {
     run_with(command, Duration::from_secs(300), 8).await
 }
 
 async fn run_with(command: &[&str], deadline: Duration, max_turns: usize) -> Played {
     let command = command.iter().map(|word| (*word).to_owned()).collect();
-    play(ProgramSource::Command { command, env: vec!["CARGO_MANIFEST_DIR".to_owned()] }, deadline, max_turns).await
+    play(ProgramSource::Command { command, env: vec![of_this_process()[0].clone()] }, deadline, max_turns).await
 }
 
 async fn python(more: &str) -> Played {
@@ -137,10 +149,11 @@ sys.exit(text + " found" if found else text + " not there")
     let (_, _, message, printed) = fault(&sample);
     assert!(message.ends_with("not there") && !printed.contains(SECRET), "{message}");
     // Nothing else of this process's environment is seen.
+    let own = of_this_process();
     for (name, is_seen) in
-        [("OPENAI_BASE_URL", true), ("GAVEL_API_KEY", true), ("CARGO_MANIFEST_DIR", true), ("CARGO_PKG_NAME", false)]
+        [("OPENAI_BASE_URL", true), ("GAVEL_API_KEY", true), (own[0].as_str(), true), (own[1].as_str(), false)]
     {
-        assert_eq!(printed.contains(name), is_seen, "{name}: {printed}");
+        assert_eq!(printed.contains(&format!("'{name}'")), is_seen, "{name}: {printed}");
     }
     let written = printed.lines().last().unwrap().strip_suffix(" not there").unwrap();
     let task: Value = serde_json::from_str(written).unwrap();
