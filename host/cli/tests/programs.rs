@@ -124,7 +124,7 @@ fn a_program_trains_and_its_run_is_resumed_evaluated_and_replayed() {
         of_edited += usize::from(is_second);
         let prompt = line["prompt"][0]["content"].as_str().unwrap();
         let number: usize = prompt.strip_prefix("Say ").unwrap().parse().unwrap();
-        assert!(!is_second || number % 3 == 0, "{line:?}");
+        assert!(!is_second || number.is_multiple_of(3), "{line:?}");
     }
     // A sample whose history was edited has a row for each part of it.
     assert_eq!(rows, 3 * 16 + of_edited);
