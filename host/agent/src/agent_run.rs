@@ -52,7 +52,7 @@ impl AgentEpisode {
         let mut trajectories = link.end(answer.as_ref().ok().and_then(Option::as_deref))?;
         let failure = match tool_fault {
             Some(fault) => Some((FinishReason::Error, fault)),
-            None => answer.as_ref().err().map(|outcome| failure(outcome, diagnosis)),
+            None => answer.as_ref().err().map(|outcome| agent_failure(outcome, diagnosis)),
         };
         if let Some((reason, fault)) = failure {
             for trajectory in &mut trajectories {
@@ -67,7 +67,7 @@ impl AgentEpisode {
 }
 
 /// How the trajectories of an agent that gave no answer end, and why.
-fn failure(outcome: &Outcome, diagnosis: Option<Diagnosis>) -> (FinishReason, RolloutFault) {
+pub fn agent_failure(outcome: &Outcome, diagnosis: Option<Diagnosis>) -> (FinishReason, RolloutFault) {
     let (reason, retryable) = match outcome {
         Outcome::OutOfBudget { which: Budget::Deadline, .. } => (FinishReason::Timeout, true),
         Outcome::Unavailable(_) => (FinishReason::Error, true),
@@ -79,7 +79,7 @@ fn failure(outcome: &Outcome, diagnosis: Option<Diagnosis>) -> (FinishReason, Ro
     };
     let what = outcome.reason().unwrap_or_default();
     let message = match outcome {
-        Outcome::OutOfBudget { which, .. } => format!("the agent used up its {}: {what}", which.as_str()),
+        Outcome::OutOfBudget { which, what } => format!("the agent used up its {}: {what}", which.as_str()),
         _ => format!("the agent failed: {what}"),
     };
     (reason, RolloutFault { stage: RolloutStage::Agent, message, retryable, budget, diagnosis })

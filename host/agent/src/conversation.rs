@@ -36,9 +36,20 @@ pub struct Conversation {
     by_agent: Vec<u32>,
     tokens: Tokens,
     turn_traces: Vec<TurnTrace>,
+    /// For each of these turns, where it ends.
+    turn_ends: Vec<TurnEnd>,
     /// The number of tokens at the end that are the policy's last turn.
     last_turn: usize,
     /// Calls so far, including those that could not be read.
+    calls: usize,
+}
+
+/// Where a turn of the policy ends.
+#[derive(Clone, Copy)]
+struct TurnEnd {
+    /// The tokens after the prompt up to there.
+    tokens: usize,
+    /// The calls up to there.
     calls: usize,
 }
 
@@ -53,9 +64,15 @@ impl Conversation {
             by_agent: Vec::new(),
             tokens,
             turn_traces: Vec::new(),
+            turn_ends: Vec::new(),
             last_turn: 0,
             calls: 0,
         }
+    }
+
+    /// The same, whose calls are numbered from `calls` on: its prompt has earlier ones.
+    pub fn with_calls_before(self, calls: usize) -> Self {
+        Self { calls, ..self }
     }
 
     /// A conversation whose prompt is the history of this one: its trajectory begins where the two part.
@@ -63,11 +80,36 @@ impl Conversation {
         Self {
             prompt: [&self.prompt[..], &self.messages].concat(),
             messages: Vec::new(),
+            // They are messages of the prompt now.
             by_agent: Vec::new(),
             tokens: Tokens { prompt: self.ids(), ..Tokens::default() },
             turn_traces: Vec::new(),
-            ..self.clone()
+            turn_ends: Vec::new(),
+            options: self.options.clone(),
+            last_turn: self.last_turn,
+            calls: self.calls,
         }
+    }
+
+    /// A conversation whose prompt is the history of this one up to a turn of the policy, from 0; `None` if there is no
+    /// such turn after the prompt.
+    pub fn fork_after(&self, turn: usize) -> Option<Self> {
+        let (trace, end) = (self.turn_traces.get(turn)?, self.turn_ends.get(turn)?);
+        let messages = self.messages.get(..trace.message as usize + 1)?;
+        let response = self.tokens.response.get(..end.tokens)?;
+        let ids = [&self.tokens.prompt[..], response].concat();
+        let fork = Self::new([&self.prompt[..], messages].concat(), ids, self.options.clone());
+        Some(Self { last_turn: trace.tokens as usize, calls: end.calls, ..fork })
+    }
+
+    /// Turns that the policy wrote after the prompt.
+    pub fn drawn_turns(&self) -> usize {
+        self.turn_traces.len()
+    }
+
+    /// Calls so far, including those that could not be read.
+    pub fn calls(&self) -> usize {
+        self.calls
     }
 
     /// How its prompts are rendered.
@@ -122,6 +164,7 @@ impl Conversation {
         tokens.response.extend(turn.ids);
         tokens.logprobs.extend(turn.logprobs);
         tokens.versions.extend(turn.versions);
+        self.turn_ends.push(TurnEnd { tokens: tokens.response.len(), calls: self.calls });
         Ok(reply)
     }
 

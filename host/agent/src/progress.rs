@@ -67,7 +67,7 @@ impl EpisodeProgress {
     }
 
     /// From here on it waits for `what`.
-    pub(crate) fn wait_for(&self, what: WaitsFor) {
+    pub fn wait_for(&self, what: WaitsFor) {
         let before = self.shared.lock().next(what.clone());
         self.shared.waits.change(&self.shared.episode, before, &what);
     }

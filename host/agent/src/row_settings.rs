@@ -14,7 +14,7 @@ pub(crate) fn needs_tool_settings(task: &Task) -> bool {
 }
 
 /// For the agent, as a JSON object: `extra_info.agent_kwargs`.
-pub(crate) fn agent_settings(task: &Task) -> String {
+pub fn agent_settings(task: &Task) -> String {
     object(extra_info(task, "agent_kwargs"))
 }
 

@@ -7,6 +7,8 @@ pub enum WaitsFor {
     Policy,
     /// Memory for the sessions of its tools.
     Memory,
+    /// A place among the samples that its agent attempts at once.
+    Place,
     /// The agent's own logic.
     Agent,
     /// Calls of these functions.

@@ -3,14 +3,18 @@
 use crate::checks::{at_least_one, check_word};
 use crate::error::ConfigError;
 use gavel_agent::{EpisodeLimits, History, LeftOut, McpSource, McpSpec, OnToolFailure, ToolLimits, ToolSource};
+use gavel_gateway::{ProgramSource, ProgramSpec};
 use gavel_plugin::{Grants, LimitsTable, PluginSpec};
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often a call that an MCP server could not take is asked again.
 const RETRIES: u32 = 5;
+
+/// The most samples that an agent that is a program attempts at once.
+const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
 /// `[agent]`, or one of several `[[agent]]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -30,7 +34,18 @@ pub struct AgentTable {
     /// An agent of one's own, in place of `kind`: a component that exports `agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// The parameters of the agent's initialisation.
+    /// An agent that is a program with its arguments, in place of `kind`: a process for each sample, which asks the policy
+    /// over HTTP.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// An agent that is a server, in place of `kind`: it is posted each task, and asks the policy over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The most samples that a program or a server attempts at once; 64 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 64))]
+    pub concurrency: Option<NonZeroUsize>,
+    /// The parameters of the agent's initialisation, or those that a program gets with each task.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub params: serde_json::Map<String, serde_json::Value>,
     /// What an agent may use in a sample, where it differs from `[limits]`. `timeout` is `agent.timeout`.
@@ -107,6 +122,9 @@ impl Default for AgentTable {
             tools: None,
             kind: AgentKind::Single,
             path: None,
+            command: Vec::new(),
+            url: None,
+            concurrency: None,
             params: serde_json::Map::new(),
             limits: LimitsTable::default(),
             grant: Grants::default(),
@@ -126,7 +144,17 @@ impl Default for AgentTable {
 impl AgentTable {
     /// Whether a sample may have several turns.
     pub fn has_turns(&self) -> bool {
-        self.kind != AgentKind::Single || self.path.is_some()
+        self.kind != AgentKind::Single || self.is_own()
+    }
+
+    /// Whether it is a program or a server.
+    pub fn is_program(&self) -> bool {
+        !self.command.is_empty() || self.url.is_some()
+    }
+
+    /// Whether it is an agent of the user.
+    pub fn is_own(&self) -> bool {
+        self.path.is_some() || self.is_program()
     }
 
     pub(super) fn validate(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
@@ -153,6 +181,17 @@ impl AgentTable {
             return wrong(
                 ".tools",
                 format!("{key}.tools: there is no [[tool]] named `{name}`\nhint: add one, or leave the name out"),
+            );
+        }
+        if self.is_program() {
+            return self.check_program(tools);
+        }
+        if self.concurrency.is_some() {
+            return wrong(
+                ".concurrency",
+                format!(
+                    "{key}.concurrency is for an agent that is a program\nhint: name one with {key}.command or {key}.url"
+                ),
             );
         }
         if self.path.is_some() {
@@ -195,6 +234,69 @@ impl AgentTable {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses keys that a program or a server does not use.
+    fn check_program(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
+        let key = self.key();
+        let wrong = |of: &str, what: String| Err(ConfigError::invalid(format!("{key}{of}"), what));
+        let LimitsTable { output, .. } = self.limits;
+        let Grants { env, .. } = &self.grant;
+        match &self.url {
+            _ if self.path.is_some() || (self.url.is_some() && !self.command.is_empty()) => wrong(
+                "",
+                format!(
+                    "{key}.path, {key}.command and {key}.url each say what the agent is\nhint: leave all but one of them out"
+                ),
+            ),
+            _ if self.kind != AgentKind::Single => wrong(
+                ".kind",
+                format!(
+                    "both {key}.kind and a program say what makes a sample\nhint: leave {key}.kind out; a program calls its tools itself"
+                ),
+            ),
+            _ if self.tools.is_some() || (self.name.is_none() && !tools.is_empty()) => wrong(
+                ".tools",
+                format!(
+                    "{key}.tools: a program has tools of its own, and reaches no [[tool]]\nhint: leave {key}.tools and the [[tool]] tables out"
+                ),
+            ),
+            _ if self.limits != (LimitsTable { output, ..LimitsTable::default() }) => wrong(
+                ".limits",
+                format!(
+                    "{key}.limits: a program runs outside of the sandbox: of limits, it has output\nhint: {key}.timeout limits its time"
+                ),
+            ),
+            _ if self.grant != (Grants { env: env.clone(), ..Grants::default() }) => {
+                wrong(".grant", format!("{key}.grant: a program runs outside of the sandbox: of grant, it has env"))
+            }
+            Some(_) if !env.is_empty() => {
+                wrong(".grant.env", format!("{key}.grant.env is for a program, not for a server at a URL"))
+            }
+            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                Err(ConfigError::value(&format!("{key}.url"), "a URL, such as \"http://127.0.0.1:9000/run\"", url))
+            }
+            None if self.command.iter().any(|word| word.contains('\0')) => {
+                wrong(".command", format!("{key}.command has a character that no argument can have"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The program or the server of the table; `limits` are the limits of all plugins.
+    pub fn program(&self, limits: &LimitsTable) -> Option<ProgramSpec> {
+        let source = match &self.url {
+            Some(url) => ProgramSource::Url(url.clone()),
+            None if self.command.is_empty() => return None,
+            None => ProgramSource::Command { command: self.command.clone(), env: self.grant.env.clone() },
+        };
+        Some(ProgramSpec {
+            table: self.key(),
+            source,
+            params: self.params.clone(),
+            output: self.limits.over(limits).output,
+            concurrency: self.concurrency.unwrap_or(CONCURRENCY),
+        })
     }
 
     /// The table as `--set` names it.

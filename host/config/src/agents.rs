@@ -278,4 +278,34 @@ mod tests {
         let tools = TWO.replace("max_turns = 2", "kind = 'tools'\ntools = ['maps']");
         assert_eq!(first(&tools), "agent.solver.tools: there is no [[tool]] named `maps`");
     }
+
+    #[test]
+    fn a_program_has_keys_of_its_own() {
+        let program = |more: &str| agents(&format!("agent.command = ['python', 'agent.py']\n{more}"));
+        let good = program("agent.limits.output = '1MB'\nagent.grant.env = ['HOME']\nagent.params.a = 1").unwrap();
+        good.validate(&[]).unwrap();
+        let table = good.iter().next().unwrap();
+        assert!(table.is_program() && table.is_own() && good.have_turns() && !table.may_call("maps"));
+        let spec = table.program(&gavel_plugin::LimitsTable::default()).unwrap();
+        assert_eq!((spec.table.as_str(), spec.output, spec.concurrency.get()), ("agent", 1_000_000, 64));
+        let command = ["python", "agent.py"].map(str::to_owned).to_vec();
+        assert_eq!(spec.source, gavel_gateway::ProgramSource::Command { command, env: vec!["HOME".into()] });
+        let url = agents("agent.url = 'http://127.0.0.1:9000/run'\nagent.concurrency = 2").unwrap();
+        url.validate(&[]).unwrap();
+        for (more, says) in [
+            ("agent.kind = 'tools'", "both agent.kind and a program say what makes a sample"),
+            ("agent.path = 'a.wasm'", "agent.path, agent.command and agent.url each say what the agent is"),
+            ("agent.url = 'http://a'", "agent.path, agent.command and agent.url each say what the agent is"),
+            ("agent.limits.memory = '1MB'", "agent.limits: a program runs outside of the sandbox"),
+            ("agent.grant.chat = ['judge']", "agent.grant: a program runs outside of the sandbox"),
+        ] {
+            let error = program(more).unwrap().validate(&[]).unwrap_err().to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+        let wrong = |written: &str| agents(written).unwrap().validate(&[]).unwrap_err().to_string();
+        assert!(wrong("agent.url = 'a:1'").starts_with("agent.url must be a URL"));
+        let env = wrong("agent.url = 'http://a'\nagent.grant.env = ['HOME']");
+        assert!(env.starts_with("agent.grant.env is for a program"), "{env}");
+        assert!(wrong("agent.concurrency = 2").starts_with("agent.concurrency is for an agent that is a program"));
+    }
 }

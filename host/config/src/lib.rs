@@ -10,6 +10,7 @@ mod critic;
 mod dataset;
 mod datasets;
 mod error;
+mod gateway;
 mod grammar;
 mod learning;
 mod load;
@@ -45,6 +46,7 @@ pub use critic::{CriticMuonTable, CriticOptimizerTable, CriticTable};
 pub use dataset::{Dataset, Taskset};
 pub use datasets::{DatasetTable, Datasets};
 pub use error::ConfigError;
+pub use gateway::GatewayTable;
 pub use grammar::GrammarTable;
 pub use learning::LearningConfig;
 

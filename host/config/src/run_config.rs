@@ -1,11 +1,12 @@
 //! All tables of a run together.
 
-use crate::agent::ToolTable;
+use crate::agent::{AgentTable, ToolTable};
 use crate::agents::AgentTables;
 use crate::budget::BudgetTable;
 use crate::checks::{check_distinct, check_numbers};
 use crate::datasets::Datasets;
 use crate::error::ConfigError;
+use crate::gateway::GatewayTable;
 use crate::plugin::{PluginName, PluginTable};
 use crate::ranks::RanksTable;
 use crate::reward::RewardTable;
@@ -45,6 +46,9 @@ pub struct Config<T> {
     /// How a sample is made: with one turn, with tools, or by an agent; one table, or several of which each row has one.
     #[serde(default, skip_serializing_if = "AgentTables::are_default")]
     pub agent: AgentTables,
+    /// Where agents that are programs ask the policy.
+    #[serde(default, skip_serializing_if = "GatewayTable::is_default")]
+    pub gateway: GatewayTable,
     /// The tools that the policy may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool: Vec<ToolTable>,
@@ -96,7 +100,7 @@ pub struct Config<T> {
 
 /// The keys that may change when a run is resumed. Plugins and their limits are compared as they were loaded, which the
 /// run records. A run that ran out of memory may continue with settings that need less.
-const MAY_DIFFER: [&str; 22] = [
+const MAY_DIFFER: [&str; 23] = [
     "train.steps",
     "train.epochs",
     "train.max_steps_without_update",
@@ -116,6 +120,7 @@ const MAY_DIFFER: [&str; 22] = [
     "limiter",
     "limits",
     "log",
+    "gateway",
     "ranks",
     "reward_model.*.ranks",
     "resources",
@@ -258,6 +263,8 @@ impl<T: TrainTable> Config<T> {
             return Err(ConfigError::value("rollout.group_size", &must, self.rollout.group_size));
         }
         self.agent.validate(&self.tool)?;
+        self.gateway.validate()?;
+        self.check_programs()?;
         self.tool.iter().try_for_each(ToolTable::validate)?;
         self.limits.validate("limits")?;
         for (name, endpoint) in &self.chat {
@@ -305,6 +312,18 @@ impl<T: TrainTable> Config<T> {
         self.checkpoint.validate()?;
         self.log.validate()?;
         self.resources.validate()
+    }
+
+    /// Refuses settings that do not go together with agents that are programs.
+    fn check_programs(&self) -> Result<(), ConfigError> {
+        let has_programs = self.agent.iter().any(AgentTable::is_program);
+        if !has_programs && !self.gateway.is_default() {
+            return Err(ConfigError::invalid(
+                "gateway",
+                "[gateway] is for agents that are programs, and there is none\nhint: set agent.command or agent.url, or leave [gateway] out",
+            ));
+        }
+        Ok(())
     }
 
     /// Refuses values that are given on as JSON, and that JSON cannot have.

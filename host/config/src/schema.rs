@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 /// The tables that a command does not have whose model answers no prompts.
-const OF_ANSWERS: [&str; 6] = ["rollout", "validation", "reward", "agent", "tool", "schedule"];
+const OF_ANSWERS: [&str; 7] = ["rollout", "validation", "reward", "agent", "gateway", "tool", "schedule"];
 
 /// The other names of values, which a configuration may have too: the definition, the name and the other name.
 const ALIASES: [(&str, &str, &str); 11] = [

@@ -17,6 +17,9 @@ pub struct RolloutReport {
     /// Why it did not end normally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RolloutFault>,
+    /// The end of what a program printed that is the agent of its sample, in the first trajectory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub printed: String,
 }
 
 /// Two equal runs take different times, so all reports are equal.

@@ -15,4 +15,4 @@ mod responses;
 mod sealed;
 mod sse;
 
-pub use mount::{ChatServer, router};
+pub use mount::{ChatServer, router, with_key_of_query};

@@ -102,13 +102,18 @@ async fn of_google<S: ChatServer>(
     }
 }
 
-/// The request without its body, whose headers have the key of its query too.
-fn parts(request: Request) -> (Parts, Request) {
+/// The request with the key of its query in `x-goog-api-key` too.
+pub fn with_key_of_query(mut request: Request) -> Request {
     let key = query(&request, "key").and_then(|key| HeaderValue::from_str(&key).ok());
-    let (mut parts, body) = request.into_parts();
     if let Some(key) = key {
-        parts.headers.append("x-goog-api-key", key);
+        request.headers_mut().append("x-goog-api-key", key);
     }
+    request
+}
+
+/// The request without its body, and with it.
+fn parts(request: Request) -> (Parts, Request) {
+    let (parts, body) = with_key_of_query(request).into_parts();
     // What reads the body looks for the client among the extensions.
     (parts.clone(), Request::from_parts(parts, body))
 }

@@ -23,6 +23,11 @@ pub struct Size {
 }
 
 impl Size {
+    /// The size of a request that is in memory without a place.
+    pub fn of(bytes: usize) -> Self {
+        Self::new(bytes, None)
+    }
+
     pub(crate) fn new(bytes: usize, place: Option<Place>) -> Self {
         Self { bytes, _place: place }
     }

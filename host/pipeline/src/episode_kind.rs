@@ -1,9 +1,10 @@
 //! What makes a sample of a task: one turn of the policy, the loop over tools, or an agent of the user.
 
 use crate::error::Result;
-use gavel_agent::{ToolSet, ToolSource, Tools};
+use gavel_agent::{EpisodeLimits, ToolSet, ToolSource, Tools};
 use gavel_config::{AgentTable, AgentTables, Config};
 use gavel_data::Task;
+use gavel_gateway::{Gateway, ProgramAgent};
 use gavel_plugin::{Agent, PluginSpec, Sandbox};
 use gavel_scoring::recording::{ActorRecord, ActorRole, KeptComponents};
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub(crate) enum EpisodeKind {
     Tools(Tools),
     /// An agent, and the tools that it may call.
     Agent(Arc<Agent>, Tools),
+    /// An agent that is a program or a server.
+    Program(Arc<ProgramAgent>, EpisodeLimits),
 }
 
 /// What makes the samples of a run: of each task, what its row chooses.
@@ -28,6 +31,8 @@ pub(crate) struct EpisodeKinds {
     kinds: Arc<[EpisodeKind]>,
     /// All tools of the run.
     tools: Arc<ToolSet>,
+    /// What programs ask, if there are any.
+    gateway: Option<Gateway>,
 }
 
 impl EpisodeKinds {
@@ -46,18 +51,43 @@ impl EpisodeKinds {
             false => Vec::new(),
         };
         let tools = Arc::new(sandbox.handle().block_on(ToolSet::load(sandbox, specs))?);
+        let has_programs = config.agent.iter().any(AgentTable::is_program);
+        let gateway = has_programs.then(|| Gateway::new(config.gateway.listens()));
         let load = |table: &AgentTable| {
+            if let (Some(spec), Some(gateway)) = (table.program(&config.limits), &gateway) {
+                let program = ProgramAgent::new(spec, gateway.clone())?;
+                return Ok(EpisodeKind::Program(Arc::new(program), table.limits()));
+            }
             let agent = table.plugin(&config.limits).map(|spec| kept.actor(ActorRole::Agent, spec));
             let set = tools.only(|tool| table.may_call(tool));
             EpisodeKind::load(table, agent, set, sandbox)
         };
         let kinds = config.agent.iter().map(load).collect::<Result<_>>()?;
-        Ok(Self { tables: Arc::new(config.agent.clone()), kinds, tools })
+        Ok(Self { tables: Arc::new(config.agent.clone()), kinds, tools, gateway })
+    }
+
+    /// Begins to listen for the requests of programs, if there are any.
+    ///
+    /// # Errors
+    /// The port of the gateway is taken, or cannot be used.
+    pub(crate) fn listen(&self, sandbox: &Sandbox) -> Result<()> {
+        match &self.gateway {
+            Some(gateway) => Ok(sandbox.handle().block_on(gateway.listen())?),
+            None => Ok(()),
+        }
+    }
+
+    /// The agents that are programs or servers, with their tables.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (&AgentTable, &ProgramAgent)> {
+        self.tables.iter().zip(&*self.kinds).filter_map(|(table, kind)| match kind {
+            EpisodeKind::Program(program, _) => Some((table, &**program)),
+            _ => None,
+        })
     }
 
     #[cfg(test)]
     pub(crate) fn single() -> Self {
-        Self { tables: Arc::default(), kinds: [EpisodeKind::Single].into(), tools: ToolSet::none() }
+        Self { tables: Arc::default(), kinds: [EpisodeKind::Single].into(), tools: ToolSet::none(), gateway: None }
     }
 
     /// What makes a sample of `task`, with the tools that its row may call.
@@ -83,11 +113,11 @@ impl EpisodeKinds {
         &self.tools
     }
 
-    /// For each table with several turns that attempts some of `tasks`, the first of them, and the tools.
+    /// For each table with several turns that attempts some of `tasks`, the first of them, and the functions of its tools.
     pub(crate) fn first_tasks<'t>(
         &self,
         tasks: impl IntoIterator<Item = &'t Task>,
-    ) -> Vec<(&AgentTable, &'t Task, &Tools)> {
+    ) -> Vec<(&AgentTable, &'t Task, Arc<[Value]>)> {
         let mut first: Vec<Option<&Task>> = vec![None; self.kinds.len()];
         for task in tasks {
             if let Ok(number) = self.tables.number_of(task) {
@@ -98,7 +128,7 @@ impl EpisodeKinds {
             }
         }
         let agents = self.tables.iter().zip(&*self.kinds).zip(first);
-        agents.filter_map(|((table, kind), task)| Some((table, task?, kind.tools()?))).collect()
+        agents.filter_map(|((table, kind), task)| Some((table, task?, kind.definitions()?))).collect()
     }
 
     /// The agents and the tools, for the record.
@@ -145,21 +175,24 @@ impl EpisodeKind {
             Self::Single => Self::Single,
             Self::Tools(tools) => Self::Tools(of_row(tools)?),
             Self::Agent(agent, tools) => Self::Agent(agent.clone(), of_row(tools)?),
+            Self::Program(program, limits) => Self::Program(program.clone(), *limits),
         })
     }
 
     /// The agent of the user.
     pub(crate) fn agent(&self) -> Option<&Agent> {
         match self {
-            Self::Single | Self::Tools(_) => None,
+            Self::Single | Self::Tools(_) | Self::Program(..) => None,
             Self::Agent(agent, _) => Some(agent),
         }
     }
 
-    fn tools(&self) -> Option<&Tools> {
+    /// The functions of its tools, if it may have several turns.
+    fn definitions(&self) -> Option<Arc<[Value]>> {
         match self {
             Self::Single => None,
-            Self::Tools(tools) | Self::Agent(_, tools) => Some(tools),
+            Self::Tools(tools) | Self::Agent(_, tools) => Some(tools.set.definitions()),
+            Self::Program(..) => Some([].into()),
         }
     }
 

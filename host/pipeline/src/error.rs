@@ -3,6 +3,7 @@
 use gavel_agent::{EpisodeError, ToolSetError};
 use gavel_config::ConfigError;
 use gavel_data::{RowError, SpoolError};
+use gavel_gateway::GatewayError;
 use gavel_hub::HubError;
 use gavel_plugin::{DecisionError, LoadError, TapeError};
 use gavel_policy::{Device, PolicyError, device};
@@ -48,6 +49,9 @@ pub enum PipelineError {
     /// The agent, or a plugin that decides, cannot be used.
     #[error(transparent)]
     Agent(#[from] LoadError),
+    /// There is no gateway, or no agent that asks it.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     /// The tools of samples under way are gone.
     #[error("the tools were stopped while samples used them")]
     ToolsStopped,

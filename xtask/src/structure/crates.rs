@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 24] = [
     "gavel-data",
     "gavel-http",
     "gavel-dialects",
@@ -25,6 +25,7 @@ const ORDER: [&str; 22] = [
     "gavel-rollout",
     "gavel-serve",
     "gavel-agent",
+    "gavel-gateway",
     "gavel-train",
     "gavel-config",
     "gavel-pipeline",

@@ -3,7 +3,6 @@
 mod answer;
 mod connection;
 mod damaged;
-mod descendants;
 mod error;
 mod link;
 mod server;

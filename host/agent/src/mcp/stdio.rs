@@ -1,19 +1,18 @@
 //! A server as a child process, which speaks over stdin and stdout.
 
 use super::damaged::{Damage, Damaged};
-use super::descendants::{self, MARK, new_mark};
+use crate::child_program::ChildProgram;
 use std::io;
 use std::pin::Pin;
-use std::process::Stdio;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The variables of this process that every server sees: those that a program needs to start.
-const SHOWN: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+/// The variable by which a server's processes are found.
+const MARK: &str = "GAVEL_MCP_SERVER";
 /// The longest message that a server may send, in bytes.
 const MESSAGE_BYTES: usize = 16 << 20;
 /// How much of the end of its stderr is kept, in bytes.
@@ -23,46 +22,24 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A server's process, which is killed with all that it started when this is dropped.
 pub(super) struct Process {
-    child: Child,
-    /// What its processes carry as the variable `MARK`.
-    mark: String,
+    _child: ChildProgram,
     /// The end of its stderr, until it is closed.
     last_words: watch::Receiver<Vec<u8>>,
     damaged: Damaged,
 }
 
 impl Process {
-    /// Starts a program with its arguments. It sees the variables `env`, those in `SHOWN`, and `MARK`.
+    /// Starts a program with its arguments. It sees the variables `env`, those that every program sees, and `MARK`.
     pub(super) fn start(
         command: &[String],
         env: impl IntoIterator<Item = (String, String)>,
     ) -> io::Result<(Self, Messages<ChildStdout>, ChildStdin)> {
-        let Some((program, arguments)) = command.split_first() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program to start"));
-        };
-        let shown = SHOWN.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
-        let mark = new_mark();
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .envs(shown)
-            .envs(env)
-            .env(MARK, &mark)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is for gavel, which ends its step first.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(io::Error::other("it has no stdin, stdout or stderr"));
-        };
+        let mut child = ChildProgram::start(command, env, MARK)?;
+        let (stdin, stdout, stderr) = child.pipes()?;
         let (kept, last_words) = watch::channel(Vec::new());
         tokio::spawn(keep_last(stderr, kept));
         let (messages, damaged) = Messages::of(stdout);
-        Ok((Self { child, mark, last_words, damaged }, messages, stdin))
+        Ok((Self { _child: child, last_words, damaged }, messages, stdin))
     }
 
     /// The messages that are damaged from now on.
@@ -76,20 +53,6 @@ impl Process {
         // This returns, with an error, once stderr is closed.
         let _ = timeout(LAST_WORDS_WITHIN, last_words.wait_for(|_| false)).await;
         String::from_utf8_lossy(&last_words.borrow()).trim().to_owned()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Programs such as `npx` start the server as a child of their own.
-        if let Some(group) = self.child.id().and_then(|id| libc::pid_t::try_from(id).ok()) {
-            // Before, each has its parent; after that, none of the group starts another.
-            descendants::kill(group, &self.mark);
-            // SAFETY: it only sends a signal. The child was not waited for, so its process id still names its
-            // group.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
-            descendants::kill(group, &self.mark);
-        }
     }
 }
 

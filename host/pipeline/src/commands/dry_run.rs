@@ -7,6 +7,7 @@ use crate::run::{Check, Planned, Setup, probe};
 use gavel_agent::RunTool;
 use gavel_config::{Config, RlTable, SftTable};
 use gavel_data::Shown;
+use gavel_gateway::GatewayAddress;
 
 /// The results of a dry run.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +93,15 @@ pub(crate) fn checks(setup: &Setup, train: &str, rows: usize, validation: usize)
         let (info, hash) = (agent.info(), &agent.hash()[..16]);
         let name = table.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
         Check { what: "agent", found: format!("{name}{} {}, hash {hash}", Shown(&info.name), Shown(&info.version)) }
+    }));
+    checks.extend(setup.episode_kinds.programs().map(|(table, program)| {
+        let name = table.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        let GatewayAddress { address, url } = program.gateway().address();
+        let port = if address.port() == 0 { "a free port".to_owned() } else { format!("port {}", address.port()) };
+        let reached = url.as_ref().map_or(String::new(), |url| format!(", reached at {url}"));
+        let found =
+            format!("{name}{}, which asks the gateway at {}, {port}{reached}", program.describe(), address.ip());
+        Check { what: "agent", found: Shown(found).to_string() }
     }));
     let deciders = [("advantage", &setup.advantage), ("sampler", &setup.sampler)];
     checks.extend(deciders.into_iter().filter_map(|(what, plugin)| {

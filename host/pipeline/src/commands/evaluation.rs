@@ -99,6 +99,7 @@ fn draw(config: &Config<toml::Table>, progress: &(dyn Fn(EvalProgress) + Sync)) 
     let engine = RolloutEngine::Own(AsyncEngine::start_sharing(model, text, decoding, Arc::new(()), turns)?);
     let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
     let validating = ValidationWaits::default();
+    episode_kinds.listen(scorer.sandbox())?;
     let rollout = Rollout { engine, scorer, table, records_masks: false, constraint, episode_kinds, limit, validating };
     let runtime = rollout.scorer.sandbox().handle().clone();
     progress(EvalProgress::Started(answers));

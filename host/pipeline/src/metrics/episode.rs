@@ -91,7 +91,7 @@ mod tests {
                 generating: vec![1.0; turns],
                 in_tools: vec![0.5; uses.len()],
                 tool_uses: uses.to_vec(),
-                error: None,
+                ..RolloutReport::default()
             },
             ..one.clone()
         };

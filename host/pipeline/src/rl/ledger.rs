@@ -39,7 +39,7 @@ impl Cause {
         let names = match what {
             WaitsFor::Policy => Vec::new(),
             WaitsFor::Memory => vec!["memory".to_owned()],
-            WaitsFor::Agent => vec!["agent".to_owned()],
+            WaitsFor::Place | WaitsFor::Agent => vec!["agent".to_owned()],
             // Calls that could not be read are answered at once.
             WaitsFor::Tools(names) if names.is_empty() => vec!["tool/unknown".to_owned()],
             WaitsFor::Tools(names) => names.iter().map(|name| format!("tool/{name}")).collect(),

@@ -138,6 +138,7 @@ impl Loaded {
             }
         };
         let (scorer, table) = (Arc::new(scorer), config.rollout.clone());
+        episode_kinds.listen(scorer.sandbox())?;
         let (records_masks, validating) = (config.train.records_masks(&config.rollout), ValidationWaits::default());
         let rollout = Rollout { engine, scorer, table, records_masks, constraint, episode_kinds, limit, validating };
         let updater = Updater::new(trained, cache, trainer, references, critic);
@@ -157,6 +158,11 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         if config.rollout.engine.is_some() && ranks.are_several() {
             return Err(PipelineError::Stopped(
                 "rollout.engine is for a run in one process, not yet for several ranks\nhint: start the run without torchrun".into(),
+            ));
+        }
+        if ranks.are_several() && (config.gateway.address.port() != 0 || config.gateway.url.is_some()) {
+            return Err(PipelineError::Stopped(
+                "gateway.address has a port, and each of several ranks has a gateway of its own\nhint: set port 0, with which each has a free one, and leave gateway.url out".into(),
             ));
         }
         let (learning, grouping) = (shape.learning, shape.grouping.clone());

@@ -100,13 +100,13 @@ impl Setup {
     fn prompts<T>(&self, config: &Config<T>, datasets: &Datasets, split: &str, limit: PromptLimit) -> Result<Prompts> {
         let rows = dataset_rows(config, datasets, self.scorer.sandbox());
         let prompts = prompts(rows, split, &self.text, limit, &self.episode_kinds)?;
-        for (agent, task, tools) in self.episode_kinds.first_tasks(prompts.first_tasks.iter().map(|task| &**task)) {
-            let has_agent = agent.path.is_some();
+        for (agent, task, functions) in self.episode_kinds.first_tasks(prompts.first_tasks.iter().map(|task| &**task)) {
+            let has_agent = agent.is_own();
             if !has_agent {
                 check_calls(&self.text)?;
             }
             let template_kwargs = template_kwargs(task).map_err(PipelineError::Stopped)?.into();
-            let options = PromptOptions { functions: tools.set.definitions(), template_kwargs };
+            let options = PromptOptions { functions, template_kwargs };
             check_history(&self.text, task, &options, has_agent, agent.history)?;
         }
         check_data_sources(&self.scorer, datasets, &prompts.sources, |row| Ok(prompts.rows.get(row)?.task.clone()))?;

@@ -9,6 +9,7 @@ use crate::samples::samples_in_flight::{Event, SampleKey, SamplesInFlight};
 use gavel_agent::{AgentEpisode, Episode, EpisodeError, EpisodeProgress, Policy, Tools};
 use gavel_config::RolloutTable;
 use gavel_data::{Group, Member, Sample, SharedConstraint};
+use gavel_gateway::ProgramEpisode;
 use gavel_policy::Sampling;
 use gavel_rollout::{RolloutEngine, RolloutError};
 use gavel_scoring::{PendingGroup, Progress, Scorer};
@@ -79,6 +80,21 @@ impl Rollout {
                         tool_seed: draw.seeds.plugin,
                         agent: agent.clone(),
                         tools: tools.clone(),
+                    };
+                    let (policy, progress) = (policy.clone(), draw.progress.clone());
+                    self.push(draw, in_flight, async move { episode.play(policy, &progress).await });
+                    continue;
+                }
+                EpisodeKind::Program(agent, limits) => {
+                    let episode = ProgramEpisode {
+                        task: draw.prompt.task.clone(),
+                        index: draw.key.index as u32,
+                        max_prompt_tokens: self.limit.beside(sampling.max_tokens),
+                        max_tokens: sampling.max_tokens,
+                        seed: draw.seeds.sampling,
+                        program_seed: draw.seeds.plugin,
+                        agent: agent.clone(),
+                        limits: *limits,
                     };
                     let (policy, progress) = (policy.clone(), draw.progress.clone());
                     self.push(draw, in_flight, async move { episode.play(policy, &progress).await });

@@ -18,6 +18,7 @@ pub(crate) fn of_draw(progress: &EpisodeProgress, since: Instant) -> Wait {
         // The whole draw, with its wait for the device.
         WaitsFor::Policy => return (since, "generation".to_owned()),
         WaitsFor::Memory => return (asked, "memory for its tools or agent".to_owned()),
+        WaitsFor::Place => return (asked, "a place among the samples of its agent".to_owned()),
         WaitsFor::Agent => "its agent".to_owned(),
         WaitsFor::Tools(names) => format!("tool {}", names.join(", ")),
     };

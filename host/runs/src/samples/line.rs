@@ -84,13 +84,15 @@ pub(super) struct WrittenReport<'a> {
     #[serde(skip_serializing_if = "<[f64]>::is_empty")]
     in_tools: &'a [f64],
     tool_uses: &'a [ToolUse],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    printed: &'a str,
 }
 
 impl<'a> WrittenReport<'a> {
     pub(super) fn of(trajectory: &'a Trajectory) -> Option<Self> {
-        let RolloutReport { generating, in_tools, tool_uses, error } = &trajectory.report;
-        let is_plain = generating.len() <= 1 && tool_uses.is_empty() && error.is_none();
-        (!is_plain).then_some(Self { generating, in_tools, tool_uses })
+        let RolloutReport { generating, in_tools, tool_uses, error, printed } = &trajectory.report;
+        let is_plain = generating.len() <= 1 && tool_uses.is_empty() && error.is_none() && printed.is_empty();
+        (!is_plain).then_some(Self { generating, in_tools, tool_uses, printed })
     }
 }
 

@@ -284,8 +284,12 @@ fn a_line_has_how_the_trajectory_came_about() {
     let [called, failed] = &mut sample.trajectories[..] else { panic!("two trajectories") };
     let tool_use = ToolUse { name: Some("add".into()), ending: ToolEnding::Answered, turn: 0, seconds: 0.5 };
     // Like a trajectory of `agent.history = "split"`: one turn, which calls a tool.
-    called.report =
-        RolloutReport { generating: vec![0.25], in_tools: vec![0.5], tool_uses: vec![tool_use.clone()], error: None };
+    called.report = RolloutReport {
+        generating: vec![0.25],
+        in_tools: vec![0.5],
+        tool_uses: vec![tool_use.clone()],
+        ..RolloutReport::default()
+    };
     called.messages.push(Message::new(Role::Tool, "5"));
     let fault = RolloutFault {
         stage: RolloutStage::Tools,

@@ -6,7 +6,7 @@ use gavel_http::{Size, VALUES, read_json};
 use serde::de::DeserializeOwned;
 
 /// A JSON body of this form with at most so many values, and its size.
-pub(crate) struct Body<T, const MOST: usize = VALUES>(pub(crate) T, pub(crate) Size);
+pub struct Body<T, const MOST: usize = VALUES>(pub T, pub Size);
 
 impl<T: DeserializeOwned + Send + 'static, S: Send + Sync, const MOST: usize> FromRequest<S> for Body<T, MOST> {
     type Rejection = ApiError;

@@ -8,21 +8,21 @@ use super::server::{Server, now, usage};
 use super::settings::{MOST_LOGPROBS, Settings};
 use super::stream::{Progress, events, together};
 use gavel_http::{Size, aside};
+use gavel_policy::DrawnToken;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, Stream, StreamExt};
 use gavel_data::{ContentPart, FinishReason, Message, check_template_kwargs};
-use gavel_rollout::Completion;
-use gavel_rollout::RolloutError;
 use gavel_text::{RenderOptions, TextError, TextModel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// A request for a chat completion.
 #[derive(Deserialize)]
-pub(super) struct ChatRequest {
+pub struct ChatRequest {
     messages: Vec<Message>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
@@ -37,8 +37,52 @@ pub(super) struct ChatRequest {
 }
 
 impl ChatRequest {
+    /// The conversation so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// How the response is drawn.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether the answer has the log-probabilities of its tokens.
+    pub fn has_logprobs(&self) -> bool {
+        self.logprobs == Some(true)
+    }
+
+    /// How many alternatives of each token the answer has.
+    pub fn top_logprobs(&self) -> usize {
+        if self.has_logprobs() { self.top_logprobs.unwrap_or(0) } else { 0 }
+    }
+
+    /// The variables of the chat template that the request sets.
+    pub fn template_variables(&self) -> Map<String, Value> {
+        let effort = self.reasoning_effort.iter().map(|effort| ("reasoning_effort".to_owned(), effort.as_str().into()));
+        effort.chain(self.chat_template_kwargs.clone().unwrap_or_default()).collect()
+    }
+
+    /// The field that binds responses to a grammar, if one does.
+    ///
+    /// # Errors
+    /// A field that does has another form.
+    pub fn grammar_field(&self, tools: &[Value]) -> Result<Option<&'static str>, ApiError> {
+        Ok(self.grammar(tools)?.map(|grammar| grammar.field))
+    }
+
+    /// How replies to it are written. `tools` are the tools that the model may call, and calls are numbered from
+    /// `calls_before` on.
+    pub fn replies(&self, tools: Vec<Value>, text: &TextModel, calls_before: usize) -> Replies {
+        let calls = !tools.is_empty() && text.template.tool_call_format().is_some();
+        Replies { tools, calls, calls_before, logprobs: self.has_logprobs(), stops: self.settings.stop() }
+    }
+
     /// Refuses fields that would be ignored, and gives the tools that the model may call.
-    pub(super) fn check(&self) -> Result<&[Value], ApiError> {
+    ///
+    /// # Errors
+    /// The first of these fields.
+    pub fn check(&self) -> Result<&[Value], ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
         }
@@ -81,9 +125,7 @@ impl ChatRequest {
 
     /// The tokens of the prompt, of which at most `most` fit.
     fn prompt(&self, tools: &[Value], text: &TextModel, most: usize) -> Result<Vec<u32>, TextError> {
-        let effort = self.reasoning_effort.iter().map(|effort| ("reasoning_effort".to_owned(), effort.as_str().into()));
-        let variables = effort.chain(self.chat_template_kwargs.clone().unwrap_or_default()).collect();
-        let options = RenderOptions { variables, ..RenderOptions::prompt(tools) };
+        let options = RenderOptions { variables: self.template_variables(), ..RenderOptions::prompt(tools) };
         text.prompt_ids_within(&self.messages, &options, most)
     }
 }
@@ -125,49 +167,46 @@ pub(super) async fn complete(server: Server, asked: ChatRequest, size: Size) -> 
     let (settings, text) = (&asked.settings, server.engine.text());
     let prompt_tokens = prompt.len();
     let (number, id) = server.next_id("chatcmpl");
-    let top = if asked.logprobs == Some(true) { asked.top_logprobs.unwrap_or(0) } else { 0 };
-    let completions = server.generate(number, vec![prompt], false, settings, top, constraint).await?;
-    let replies = Replies {
-        calls: !tools.is_empty() && text.template.tool_call_format().is_some(),
-        calls_before: asked.messages.iter().map(|message| message.tool_calls.len()).sum(),
-        tools,
-        logprobs: asked.logprobs == Some(true),
-        stops: settings.stop(),
-    };
+    let completions = server.generate(number, vec![prompt], false, settings, asked.top_logprobs(), constraint).await?;
+    let calls_before = asked.messages.iter().map(|message| message.tool_calls.len()).sum();
+    let replies = asked.replies(tools, text, calls_before);
     let base = json!({"id": id, "created": now(), "model": &*server.name});
     if settings.stream == Some(true) {
-        let include_usage = settings.include_usage();
-        return Ok(replies.stream(server, base, completions, prompt_tokens, include_usage));
+        let (text, count, include_usage) = (server.engine.shared_text(), completions.len(), settings.include_usage());
+        return Ok(replies.stream(text, base, count, together(completions), prompt_tokens, include_usage));
     }
     let (mut choices, mut drawn) = (Vec::new(), 0);
-    for (index, completion) in completions.into_iter().enumerate() {
+    for completion in completions {
         let ended = completion.whole().await?;
         drawn += ended.count;
-        let ids: Vec<u32> = ended.tokens.iter().map(|drawn| drawn.token).collect();
-        let stop = replies.stop_text(text, ended.finish_reason, &ids);
-        let (message, called) = replies.message(text, Whole { text: ended.text, ids })?;
-        let logprobs = replies.logprobs.then(|| of_chat(&text.tokenizer, &ended.tokens));
-        let mut choice = json!({"index": index, "message": message, "logprobs": logprobs,
-                                "finish_reason": why(ended.finish_reason, called)});
-        tell_stop(&mut choice, stop);
-        choices.push(choice);
+        let ids = ended.tokens.iter().map(|drawn| drawn.token).collect();
+        let message = replies.message(text, Whole { text: ended.text, ids })?;
+        choices.push(replies.choice(text, choices.len(), message, &ended.tokens, ended.finish_reason));
     }
+    Ok(Json(completion(base, choices, prompt_tokens, drawn)).into_response())
+}
+
+/// The body of an answer that is not streamed, with the fields of `base`.
+pub fn completion(base: Value, choices: Vec<Value>, prompt_tokens: usize, drawn: usize) -> Value {
     let mut body = base;
     body["object"] = "chat.completion".into();
     body["choices"] = choices.into();
     body["usage"] = usage(prompt_tokens, drawn);
-    Ok(Json(body).into_response())
+    body
 }
 
 /// A reply as it was drawn.
 #[derive(Clone, Default)]
-struct Whole {
-    text: String,
-    ids: Vec<u32>,
+pub struct Whole {
+    /// Its text, without a stop text.
+    pub text: String,
+    /// Its tokens.
+    pub ids: Vec<u32>,
 }
 
 /// How replies are written.
-struct Replies {
+#[derive(Clone)]
+pub struct Replies {
     tools: Vec<Value>,
     /// Whether the model may call them.
     calls: bool,
@@ -190,8 +229,28 @@ impl Replies {
         found.min_by_key(|(at, _)| *at).map(|(_, stop)| stop)
     }
 
+    /// A choice of an answer that is not streamed: the message that [`message`](Self::message) gave, and its tokens.
+    pub fn choice(
+        &self,
+        model: &TextModel,
+        index: usize,
+        (message, called): (Value, bool),
+        tokens: &[DrawnToken],
+        ended: FinishReason,
+    ) -> Value {
+        let logprobs = self.logprobs.then(|| of_chat(&model.tokenizer, tokens));
+        let mut choice =
+            json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": why(ended, called)});
+        let ids: Vec<u32> = tokens.iter().map(|drawn| drawn.token).collect();
+        tell_stop(&mut choice, self.stop_text(model, ended, &ids));
+        choice
+    }
+
     /// The assistant's message, and whether it calls tools.
-    fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), RolloutError> {
+    ///
+    /// # Errors
+    /// Its tokens cannot be decoded.
+    pub fn message(&self, model: &TextModel, whole: Whole) -> Result<(Value, bool), TextError> {
         let reply = match self.calls {
             true => Some(model.reply(&whole.ids, whole.text.clone(), &self.tools, self.calls_before)?),
             false => None,
@@ -217,11 +276,13 @@ impl Replies {
         })
     }
 
-    fn stream(
+    /// An answer of `count` choices as it comes, with the fields of `base` in each of its parts.
+    pub fn stream<E: Into<ApiError> + Send + 'static>(
         self,
-        server: Server,
+        text: impl AsRef<TextModel> + Send + 'static,
         base: Value,
-        completions: Vec<Completion>,
+        count: usize,
+        progress: impl Stream<Item = Result<(usize, Progress), E>> + Send + 'static,
         prompt_tokens: usize,
         include_usage: bool,
     ) -> Response {
@@ -233,26 +294,26 @@ impl Replies {
             chunk
         };
         let delta = |index: usize, delta: Value, logprobs: Option<Value>, reason: Option<&str>| json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason});
-        let roles = (0..completions.len())
+        let roles = (0..count)
             .map(|index| delta(index, json!({"role": "assistant", "content": ""}), None, None))
-            .map(|choice| Ok(chunk(vec![choice], Value::Null)))
+            .map(|choice| Ok::<_, ApiError>(chunk(vec![choice], Value::Null)))
             .collect::<Vec<_>>();
         let mut drawn = 0;
         // Whether a reply calls tools is known only at its end.
-        let mut whole = self.calls.then(|| vec![Whole::default(); completions.len()]);
+        let mut whole = self.calls.then(|| vec![Whole::default(); count]);
         // The stop text is found among all tokens.
-        let mut ids = (!self.stops.is_empty()).then(|| vec![Vec::new(); completions.len()]);
-        let chunks = together(completions).map(Some).chain(stream::iter([None])).map(move |progress| match progress {
+        let mut ids = (!self.stops.is_empty()).then(|| vec![Vec::new(); count]);
+        let chunks = progress.map(Some).chain(stream::iter([None])).map(move |progress| match progress {
             None if include_usage => vec![Ok(chunk(Vec::new(), usage(prompt_tokens, drawn)))],
             None => Vec::new(),
-            Some(Err(error)) => vec![Err(error)],
+            Some(Err(error)) => vec![Err(error.into())],
             Some(Ok((index, Progress::Piece(piece)))) => {
                 let tokens: Vec<_> = piece.token.into_iter().collect();
                 if let Some(ids) = &mut ids {
                     ids[index].extend(tokens.iter().map(|drawn| drawn.token));
                 }
                 let told = self.logprobs && !tokens.is_empty();
-                let logprobs = told.then(|| of_chat(&server.engine.text().tokenizer, &tokens));
+                let logprobs = told.then(|| of_chat(&text.as_ref().tokenizer, &tokens));
                 let text = match &mut whole {
                     Some(whole) => {
                         whole[index].text.push_str(&piece.text);
@@ -275,9 +336,9 @@ impl Replies {
                 let mut called = false;
                 if let Some(whole) = &mut whole {
                     let whole = std::mem::take(&mut whole[index]);
-                    let (mut message, calls) = match self.message(server.engine.text(), whole) {
+                    let (mut message, calls) = match self.message(text.as_ref(), whole) {
                         Ok(told) => told,
-                        Err(error) => return vec![Err(error)],
+                        Err(error) => return vec![Err(error.into())],
                     };
                     called = calls;
                     // The role was sent at the beginning, and clients concatenate what they get.
@@ -289,7 +350,7 @@ impl Replies {
                     choices.push(delta(index, message, None, None));
                 }
                 let ids = ids.as_mut().map(|ids| std::mem::take(&mut ids[index])).unwrap_or_default();
-                let stop = self.stop_text(server.engine.text(), reason, &ids);
+                let stop = self.stop_text(text.as_ref(), reason, &ids);
                 let mut last = delta(index, json!({}), None, Some(why(reason, called)));
                 tell_stop(&mut last, stop);
                 choices.push(last);

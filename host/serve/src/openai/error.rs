@@ -13,20 +13,29 @@ use serde_json::{Value, json};
 const MESSAGE: usize = 2000;
 
 /// An error as a client gets it.
-#[derive(Debug)]
-pub(crate) struct ApiError {
+#[derive(Debug, Clone)]
+pub struct ApiError {
     status: StatusCode,
     message: String,
     /// The field that is wrong.
     param: Option<&'static str>,
+    /// A name by which programs know it.
+    code: Option<&'static str>,
 }
 
 impl ApiError {
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: shortened(message.into()), param: None }
+    /// An error that programs know by its code.
+    pub fn coded(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code: Some(code), ..Self::invalid(message) }
     }
 
-    pub(crate) fn field(param: &'static str, message: impl Into<String>) -> Self {
+    /// A request that cannot be answered.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message: shortened(message.into()), param: None, code: None }
+    }
+
+    /// The same, with the field that is wrong.
+    pub fn field(param: &'static str, message: impl Into<String>) -> Self {
         Self { param: Some(param), ..Self::invalid(message) }
     }
 
@@ -34,26 +43,31 @@ impl ApiError {
         Self { status: StatusCode::FORBIDDEN, ..Self::invalid(message) }
     }
 
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+    /// A path that does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, ..Self::invalid(message) }
     }
 
-    pub(crate) fn method_not_allowed() -> Self {
+    /// A path that is asked by another method.
+    pub fn method_not_allowed() -> Self {
         let what = "use POST for completions, and GET for everything else";
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::invalid(what) }
     }
 
-    pub(crate) fn internal(message: impl Into<String>) -> Self {
+    /// A failure of the server.
+    pub fn internal(message: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, ..Self::invalid(message) }
     }
 
-    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+    /// A server that does not answer now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::invalid(message) }
     }
 
-    pub(super) fn body(&self) -> Value {
+    /// The body of the answer.
+    pub fn body(&self) -> Value {
         let kind = if self.status.is_client_error() { "invalid_request_error" } else { "server_error" };
-        json!({"error": {"message": self.message, "type": kind, "param": self.param, "code": Value::Null}})
+        json!({"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}})
     }
 }
 

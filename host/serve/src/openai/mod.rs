@@ -18,6 +18,13 @@ pub(crate) mod server;
 pub(crate) mod settings;
 mod stream;
 
+pub use body::Body;
+pub use chat::{ChatRequest, Replies, Whole, completion};
+pub use error::ApiError;
+pub use server::now;
+pub use settings::Settings;
+pub use stream::Progress;
+
 use crate::metrics::Metrics;
 use crate::versions::Versions;
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -25,14 +32,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use error::ApiError;
 use gavel_rollout::AsyncEngine;
 use serde_json::{Value, json};
 use server::Server;
 use std::sync::Arc;
 
 /// The most bytes of a request.
-const BODY: usize = 64 << 20;
+pub const BODY: usize = 64 << 20;
 
 /// The service over `engine`, whose model is called `name`; `observer` counts what it does.
 pub fn router(engine: AsyncEngine, observer: Arc<Metrics>, name: &str) -> Router {

@@ -204,7 +204,7 @@ fn bind(requests: &mut [GenerateRequest], constraint: &Option<SharedConstraint>)
 }
 
 /// Seconds since 1970.
-pub(crate) fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

@@ -42,7 +42,7 @@ fn is_so(name: &str, value: &Value) -> bool {
 /// What chat and plain completions share.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Settings {
+pub struct Settings {
     pub(super) model: Option<String>,
     n: Option<usize>,
     pub(super) stream: Option<bool>,
@@ -107,8 +107,21 @@ impl OneOrMany {
 }
 
 impl Settings {
+    /// The model that is asked for.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// Whether the answer is streamed.
+    pub fn is_streamed(&self) -> bool {
+        self.stream == Some(true)
+    }
+
     /// How many responses each of `prompts` prompts gets.
-    pub(super) fn choices(&self, prompts: usize) -> Result<usize, ApiError> {
+    ///
+    /// # Errors
+    /// They are none or too many.
+    pub fn choices(&self, prompts: usize) -> Result<usize, ApiError> {
         let n = self.n.unwrap_or(1);
         if !(1..=MOST_CHOICES).contains(&n) {
             return Err(ApiError::field("n", format!("`n` must be from 1 to {MOST_CHOICES}, not {n}")));
@@ -121,7 +134,10 @@ impl Settings {
 
     /// Refuses fields that would be ignored, and lists that are too long: each response looks through them at each
     /// token.
-    pub(super) fn check(&self) -> Result<(), ApiError> {
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check(&self) -> Result<(), ApiError> {
         let stops = self.stop.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
         check_stop_texts(stops).map_err(|error| ApiError::field("stop", format!("`stop`: {error}")))?;
         let ids = self.stop_token_ids.as_ref().map_or(0, Vec::len);
@@ -158,17 +174,18 @@ impl Settings {
         self.seed.map(|seed| seed as u64)
     }
 
-    pub(super) fn include_usage(&self) -> bool {
+    /// Whether a streamed answer ends with its tokens' numbers.
+    pub fn include_usage(&self) -> bool {
         self.stream_options.as_ref().is_some_and(|options| options.include_usage == Some(true))
     }
 
     /// The stop texts, which all responses share.
-    pub(super) fn stop(&self) -> Arc<[String]> {
+    pub fn stop(&self) -> Arc<[String]> {
         self.stop.as_ref().map(OneOrMany::as_slice).unwrap_or_default().into()
     }
 
     /// The most tokens of a response, if it is set; 0 draws nothing.
-    pub(super) fn max_tokens(&self) -> Option<usize> {
+    pub fn max_tokens(&self) -> Option<usize> {
         self.max_completion_tokens.or(self.max_tokens)
     }
 

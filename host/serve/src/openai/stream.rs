@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::convert::Infallible;
 
 /// The progress of one of several responses.
-pub(super) enum Progress {
+pub enum Progress {
     /// A piece of it.
     Piece(Piece),
     /// Its end, with the number of tokens drawn.
@@ -39,10 +39,10 @@ pub(super) fn together(
 }
 
 /// Sends `chunks`, and then `[DONE]`; a failure is a separate event.
-pub(super) fn events(chunks: impl Stream<Item = Result<Value, RolloutError>> + Send + 'static) -> Response {
+pub(super) fn events<E: Into<ApiError>>(chunks: impl Stream<Item = Result<Value, E>> + Send + 'static) -> Response {
     let events = chunks.map(|chunk| match chunk {
         Ok(chunk) => chunk.to_string(),
-        Err(error) => ApiError::from(error).body().to_string(),
+        Err(error) => error.into().body().to_string(),
     });
     let events = events.chain(stream::iter(["[DONE]".to_owned()]));
     let events = events.map(|data| Ok::<_, Infallible>(Event::default().data(data)));

@@ -1,24 +1,30 @@
-//! The processes that a server started, also those that left its process group.
+//! The processes that a program started, also those that left its process group.
 
 #[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// The variable by which a server's processes are found.
-pub(super) const MARK: &str = "GAVEL_MCP_SERVER";
+/// A variable by which the processes of one program are found.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    pub(crate) variable: &'static str,
+    pub(crate) value: String,
+}
 
-/// The value of [`MARK`] for one server.
-pub(super) fn new_mark() -> String {
-    // It is random, so that no process of another server has it.
-    format!("{}-{:016x}", std::process::id(), RandomState::new().hash_one(0))
+impl Mark {
+    pub(crate) fn new(variable: &'static str) -> Self {
+        // It is random, so that no process of another program has it.
+        let value = format!("{}-{:016x}", std::process::id(), RandomState::new().hash_one(0));
+        Self { variable, value }
+    }
 }
 
 /// Kills the descendants of the process `root`, but not itself, and all processes with this mark: a process whose parent
 /// has ended descends from nothing.
 #[cfg(target_os = "linux")]
-pub(super) fn kill(root: i32, mark: &str) {
-    /// One of them may start another before it is killed. A server that is faster than this is not waited for.
+pub(crate) fn kill(root: i32, mark: &Mark) {
+    /// One of them may start another before it is killed. A program that is faster than this is not waited for.
     const MOST_ROUNDS: usize = 100;
     let (mut killed, mut before) = (BTreeSet::new(), None);
     for _ in 0..MOST_ROUNDS {
@@ -31,11 +37,11 @@ pub(super) fn kill(root: i32, mark: &str) {
 
 /// Only Linux has a folder of all processes.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn kill(_root: i32, _mark: &str) {}
+pub(crate) fn kill(_root: i32, _mark: &Mark) {}
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::MARK;
+    use super::Mark;
     use std::collections::{BTreeMap, BTreeSet};
     use std::fs::{read, read_dir, read_to_string};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -49,8 +55,8 @@ mod linux {
     }
 
     /// Kills all that are there now, and notes their numbers.
-    pub(super) fn kill_found(root: i32, mark: &str, killed: &mut BTreeSet<i32>) {
-        let mark = format!("{MARK}={mark}").into_bytes();
+    pub(super) fn kill_found(root: i32, mark: &Mark, killed: &mut BTreeSet<i32>) {
+        let mark = format!("{}={}", mark.variable, mark.value).into_bytes();
         let pids = read_dir("/proc").into_iter().flatten().flatten();
         let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let all: BTreeMap<i32, Found> = pids.filter_map(|pid| Some((pid, find(pid, &mark)?))).collect();
