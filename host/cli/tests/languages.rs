@@ -29,10 +29,16 @@ const ECHOES: [(&str, &str); 4] = [
 
 /// A tool that adds and reports its sum, and an agent that returns an object beside its answer, in the languages with an
 /// interpreter: in C, a run trains with both.
-const SUMS: [(&str, &str, &str); 2] =
-    [("python", "main.py", include_str!("echoes/sums.py")), ("ts", "main.ts", include_str!("echoes/sums.ts"))];
-const PLANS: [(&str, &str, &str); 2] =
-    [("python", "main.py", include_str!("echoes/plans.py")), ("ts", "main.ts", include_str!("echoes/plans.ts"))];
+const ACTORS: [(&str, [&str; 2]); 2] = [
+    ("python", [include_str!("echoes/sums.py"), include_str!("echoes/plans.py")]),
+    ("ts", [include_str!("echoes/sums.ts"), include_str!("echoes/plans.ts")]),
+];
+
+/// An advantage and a sampler that tell what they see, in these languages.
+const DECIDERS: [(&str, [&str; 2]); 2] = [
+    ("python", [include_str!("echoes/advantage.py"), include_str!("echoes/sampler.py")]),
+    ("ts", [include_str!("echoes/advantage.ts"), include_str!("echoes/sampler.ts")]),
+];
 
 /// The languages with an interpreter in each component.
 const INTERPRETED: [&str; 3] = ["python", "js", "ts"];
@@ -281,7 +287,7 @@ fn a_tool_answers_its_calls() {
         }
     }
     // The sessions of a tool in JavaScript are tested in sdk/js/test. Its component takes longest to compile, so this one
-    // is only built, from TypeScript, and the last one below is run.
+    // is only built, from TypeScript, and one that is an agent too is run below.
     scaffold(&project, "ts", "tool");
     run(&project, &["plugin", "build", "tool-ts"]);
     run(&project, &["plugin", "new", "tool-js", "--lang", "js", "--kind", "tool"]);
@@ -291,13 +297,6 @@ fn a_tool_answers_its_calls() {
     for language in LANGUAGES {
         let cases = project.read(&format!("tool-{language}/cases.jsonl"));
         assert_eq!(cases, project.read("tool-rust/cases.jsonl"), "{language}");
-    }
-    let add = |by: u8, sum: u8| json!({"name": "add", "arguments": {"by": by}, "expect": {"answer": sum.to_string()}});
-    let ends = |calls: Value, state: Value| json!({"calls": calls, "expect": {"state": state}}).to_string() + "\n";
-    let cases =
-        ends(json!([add(2, 2), add(3, 5)]), json!({"sum": 5, "é": [null]})) + &ends(json!([add(0, 0)]), json!(null));
-    for (language, file, source) in SUMS {
-        passes_as(&project, &format!("tool-{language}"), file, source, &cases);
     }
 }
 
@@ -331,19 +330,47 @@ fn an_agent_attempts_tasks() {
         assert_eq!(cases, project.read("agent-rust/cases.jsonl"), "{language}");
     }
     an_agent_in_c_asks_for_everything(&project);
+    for (language, sources) in ACTORS {
+        passes_as_both(&project, &format!("agent-{language}"), ["tool", "agent"], sources, &(sums() + &plans()));
+    }
+}
+
+/// The cases of the tool that adds.
+fn sums() -> String {
+    let add = |by: u8, sum: u8| json!({"name": "add", "arguments": {"by": by}, "expect": {"answer": sum.to_string()}});
+    let ends = |calls: Value, state: Value| json!({"calls": calls, "expect": {"state": state}}).to_string() + "\n";
+    ends(json!([add(2, 2), add(3, 5)]), json!({"sum": 5, "é": [null]})) + &ends(json!([add(0, 0)]), json!(null))
+}
+
+/// The cases of the agent that returns an object.
+fn plans() -> String {
     let attempt = |reply: &str, extra: Value| {
         let expect = json!({"response": reply, "extra": extra});
         json!({"prompt": "Plan.", "policy": [reply], "expect": expect}).to_string() + "\n"
     };
-    let cases = attempt("one two", json!({"plan": [1.5, null], "é": 7})) + &attempt("one", json!(null));
-    for (language, file, source) in PLANS {
-        passes_as(&project, &format!("agent-{language}"), file, source, &cases);
-    }
+    attempt("one two", json!({"plan": [1.5, null], "é": 7})) + &attempt("one", json!(null))
 }
 
-/// Makes a plugin of this kind in every language and tests it. Then its sources are replaced by an echo, which must pass
-/// the case `echo`.
-fn gives_the_same_in_every_language(kind: &str, echoes: [(&str, &str, &str); 4], echo: &Value) {
+/// As [`passes_as`], for a plugin in a language with an interpreter that becomes one of two kinds, with a file of sources
+/// for each. Both kinds in one component, as it takes these languages longest to build and to compile one.
+fn passes_as_both(project: &Project, name: &str, kinds: [&str; 2], sources: [&str; 2], cases: &str) {
+    let manifest = project.read(&format!("{name}/plugin.toml"));
+    let only = kinds.map(|kind| format!("exports = [{kind:?}]\n"));
+    let only = only.iter().find(|only| manifest.contains(*only)).unwrap();
+    project.write(&format!("{name}/plugin.toml"), &manifest.replace(only, &format!("exports = {kinds:?}\n")));
+    let (end, import) = match name.ends_with("-python") {
+        true => ("py", kinds.map(|kind| format!("import its_{kind}  # noqa: F401\n"))),
+        false => ("ts", kinds.map(|kind| format!("import \"./its_{kind}.js\";\n"))),
+    };
+    for (kind, source) in kinds.into_iter().zip(sources) {
+        project.write(&format!("{name}/its_{kind}.{end}"), source);
+    }
+    passes_as(project, name, &format!("main.{end}"), &import.concat(), cases);
+}
+
+/// Makes a plugin of this kind in every language and tests it. Then the sources of those in Rust and in C are replaced by
+/// an echo, which must pass the case `echo`.
+fn gives_the_same_in_every_language(kind: &str, echoes: [(&str, &str, &str); 2], echo: &Value) -> Project {
     let project = Project::empty();
     for language in ["rust", "python", "c", "cpp", "ts"] {
         make(&project, language, kind);
@@ -362,10 +389,20 @@ fn gives_the_same_in_every_language(kind: &str, echoes: [(&str, &str, &str); 4],
     for (language, file, source) in echoes {
         passes_as(&project, &format!("{kind}-{language}"), file, source, &format!("{echo}\n"));
     }
+    project
 }
 
 #[test]
 fn an_advantage_gives_the_same_in_every_language() {
+    let echoes = [
+        ("rust", "src/lib.rs", include_str!("echoes/advantage.rs")),
+        ("c", "src/plugin.c", include_str!("echoes/advantage.c")),
+    ];
+    gives_the_same_in_every_language("advantage", echoes, &advantage());
+}
+
+/// The case of an advantage that tells what it sees.
+fn advantage() -> Value {
     // What the plugin sees, and the three forms of an answer.
     let group = json!({"task_id": "t", "data_source": "math", "samples": [
         {"reward": 0.5, "parts": {"a": {"score": 1, "weight": 2, "metrics": {"m": 3}}, "b": null}, "tokens": 2},
@@ -379,18 +416,24 @@ fn an_advantage_gives_the_same_in_every_language() {
     let seen = "t math [] | a 8 4 4 m=12 | b 4 none 0 | 0 0 0 2 0-2 0 0 none none | 0 7 1 4 0-2 3-4 0-1:2 1 -10 1 2 | 1 0 0 1 0-1 0 0 none none | 0 0 0 1 0-1 0 0 none none";
     let advantages = json!([[0.5, [0.5, 1.5], [[7]]]]);
     let expect = json!({"advantages": advantages, "state": format!("before 3 {seen}")});
-    let case = json!({"groups": [group], "step": 3, "state": "before", "expect": expect});
-    let echoes = [
-        ("rust", "src/lib.rs", include_str!("echoes/advantage.rs")),
-        ("python", "main.py", include_str!("echoes/advantage.py")),
-        ("ts", "main.ts", include_str!("echoes/advantage.ts")),
-        ("c", "src/plugin.c", include_str!("echoes/advantage.c")),
-    ];
-    gives_the_same_in_every_language("advantage", echoes, &case);
+    json!({"groups": [group], "step": 3, "state": "before", "expect": expect})
 }
 
 #[test]
 fn a_sampler_gives_the_same_in_every_language() {
+    let echoes = [
+        ("rust", "src/lib.rs", include_str!("echoes/sampler.rs")),
+        ("c", "src/plugin.c", include_str!("echoes/sampler.c")),
+    ];
+    let project = gives_the_same_in_every_language("sampler", echoes, &sampler());
+    let cases = format!("{}\n{}\n", advantage(), sampler());
+    for (language, sources) in DECIDERS {
+        passes_as_both(&project, &format!("sampler-{language}"), ["advantage", "sampler"], sources, &cases);
+    }
+}
+
+/// The case of a sampler that tells what it sees.
+fn sampler() -> Value {
     let ended = json!([
         {"task": [1, 2], "draw": 8, "task_id": "t", "data_source": "math", "version": 4, "dropped": "equal-rewards",
          "samples": [{"reward": 0.5, "metrics": {"a": 1, "a/m": 3}}, {"outcome": "out-of-budget"}]},
@@ -399,14 +442,7 @@ fn a_sampler_gives_the_same_in_every_language() {
     let seen = "before 6 77 2 10 7 | 4 0 | 3 2 | 8 6 1 t math 4 equal-rewards 2 | scored 2 a=4 a/m=12 | out-of-budget none | 9 1 0 1 none 5 none none | unavailable none";
     let expect = json!({"draws": [[1, 2], 0], "refusals": {"8": "seen"}, "state": seen});
     let datasets = json!([4, {"rows": 3, "weight": 0.5}]);
-    let case = json!({"datasets": datasets, "step": 6, "seed": 77, "wanted": 2, "state": "before", "ended": ended, "expect": expect});
-    let echoes = [
-        ("rust", "src/lib.rs", include_str!("echoes/sampler.rs")),
-        ("python", "main.py", include_str!("echoes/sampler.py")),
-        ("ts", "main.ts", include_str!("echoes/sampler.ts")),
-        ("c", "src/plugin.c", include_str!("echoes/sampler.c")),
-    ];
-    gives_the_same_in_every_language("sampler", echoes, &case);
+    json!({"datasets": datasets, "step": 6, "seed": 77, "wanted": 2, "state": "before", "ended": ended, "expect": expect})
 }
 
 #[test]
