@@ -372,7 +372,7 @@ fn every_key_is_described_in_plain_text() {
 
 /// The headings of docs/configuration.md with a table of keys, and the definition with them. Keys in brackets have
 /// headings or pages of their own.
-const TABLES: [(&str, &str, &[&str]); 32] = [
+const TABLES: [(&str, &str, &[&str]); 33] = [
     ("`[model]`", "ModelTable", &["lora"]),
     ("`[model.lora]`", "LoraConfig", &[]),
     ("`[data]`", "DataTable", &[]),
