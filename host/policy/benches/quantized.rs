@@ -112,7 +112,7 @@ fn step(model: &Model, batch: usize, quantization: Option<Quantization>) -> Resu
 fn mismatch(name: &str, model: &Model) -> Result<(), PolicyError> {
     let (rows, new) = (16, 64);
     let mut engine = Engine::new(model, EngineConfig::default())?;
-    let first = model.config().bos_token_id.map_or(3, |id| id as u32);
+    let first = model.config().bos_token_id.map_or(3, |id| id);
     for id in 0..rows {
         engine.submit(Request::new(id, vec![first], Sampling::new(new, Vec::new()), id))?;
     }
