@@ -236,6 +236,15 @@ impl AgentTable {
         }
     }
 
+    /// Whether a key of calls to `[[tool]]` tables is not as by default.
+    fn has_keys_of_calls(&self) -> bool {
+        let default = Self::default();
+        self.max_parallel_calls != default.max_parallel_calls
+            || self.max_tool_tokens != default.max_tool_tokens
+            || self.truncate_tool_output != default.truncate_tool_output
+            || self.on_tool_failure != default.on_tool_failure
+    }
+
     /// Refuses keys that a program or a server does not use.
     fn check_program(&self, tools: &[ToolTable]) -> Result<(), ConfigError> {
         let key = self.key();
@@ -270,6 +279,12 @@ impl AgentTable {
             _ if self.grant != (Grants { env: env.clone(), ..Grants::default() }) => {
                 wrong(".grant", format!("{key}.grant: a program runs outside of the sandbox: of grant, it has env"))
             }
+            _ if self.has_keys_of_calls() => wrong(
+                "",
+                format!(
+                    "{key}: max_parallel_calls, max_tool_tokens, truncate_tool_output and on_tool_failure are for calls of [[tool]] tables, which a program does not make\nhint: leave them out"
+                ),
+            ),
             Some(_) if !env.is_empty() => {
                 wrong(".grant.env", format!("{key}.grant.env is for a program, not for a server at a URL"))
             }

@@ -20,7 +20,7 @@ mod tls;
 
 pub use ask::{Failed, Request, ask};
 pub use base_urls::BaseUrls;
-pub use http::{excerpt, reason};
+pub use http::{excerpt, is_of_this_machine, reason};
 pub use key::Key;
 pub use limiter::{Asker, Courier, Limiter, LimiterError, LimiterTable, Turn, TurnEvent, Waits, group_number};
 pub use on_endpoint_down::OnEndpointDown;

@@ -243,6 +243,26 @@ async fn each_bound_is_an_error_that_clients_know() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_no_room_says_nothing_of_other_conversations() {
+    let gateway = gateway().await;
+    let long = "x".repeat(500);
+    // A program counts what it will not ask.
+    let count = json!({"model": "m", "messages": [{"role": "user", "content": long}]}).to_string();
+    for (path, body, is_exhausted) in
+        [("/v1/messages/count_tokens", count, false), ("/v1/chat/completions", said(&long), true)]
+    {
+        let served = serve(&gateway, limits(), "five5").await;
+        assert_eq!(served.ask(&served.path(), &[], &said("Hi")).await.0, 200);
+        let (status, answer) = served.ask(path, &[("x-api-key", served.open.key())], &body).await;
+        assert_eq!(status, 400, "{answer}");
+        let ended = served.session.end();
+        assert_eq!(ended.is_exhausted, is_exhausted, "{path}");
+        let reasons: Vec<_> = ended.trajectories.iter().map(|row| row.finish_reason).collect();
+        assert_eq!(reasons, [FinishReason::Stop], "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tool_calls_round_trip_as_clients_send_them() {
     let gateway = gateway().await;
     let call = r#"<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>"#;

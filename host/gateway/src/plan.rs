@@ -3,6 +3,7 @@
 use crate::digest;
 use crate::limits::SessionLimits;
 use crate::recording::{AfterTurn, Continued, Start};
+use axum::http::StatusCode;
 use blake3::Hash;
 use gavel_agent::{Conversation, History, PromptOptions};
 use gavel_data::Message;
@@ -28,6 +29,17 @@ pub(crate) enum Refused {
         after: Option<AfterTurn>,
         what: String,
     },
+}
+
+impl Refused {
+    /// The error of the request.
+    pub(crate) fn into_error(self) -> ApiError {
+        match self {
+            Self::Wrong(error) => error,
+            // As OpenAI's servers name it.
+            Self::TooLong { what, .. } => ApiError::coded(StatusCode::BAD_REQUEST, "context_length_exceeded", what),
+        }
+    }
 }
 
 impl From<ApiError> for Refused {
@@ -119,7 +131,7 @@ impl Located {
     /// How many tokens the conversation has left for the turns.
     ///
     /// # Errors
-    /// None.
+    /// It has none left.
     pub(crate) fn tokens_left(&self, limits: &SessionLimits) -> Result<usize, Refused> {
         let most = limits.max_tokens;
         match most.saturating_sub(self.prompt.len().saturating_sub(self.start.prompt_tokens)) {

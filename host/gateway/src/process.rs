@@ -69,12 +69,13 @@ impl Printed {
         let over = tail.len().saturating_sub(TAIL);
         tail.drain(..over);
         if is_stdout {
-            output.line.extend_from_slice(new);
-            while let Some(end) = output.line.iter().position(|byte| *byte == b'\n') {
-                let rest = output.line.split_off(end + 1);
-                let line = std::mem::replace(&mut output.line, rest);
-                if !line.trim_ascii().is_empty() {
-                    output.last_line = line;
+            for piece in new.split_inclusive(|byte| *byte == b'\n') {
+                output.line.extend_from_slice(piece);
+                if piece.ends_with(b"\n") {
+                    let line = std::mem::take(&mut output.line);
+                    if !line.trim_ascii().is_empty() {
+                        output.last_line = line;
+                    }
                 }
             }
         }

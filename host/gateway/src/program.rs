@@ -9,7 +9,7 @@ use crate::remote;
 use crate::session::MODEL;
 use crate::task_text::{ModelAccess, task_text};
 use gavel_data::{Blame, Outcome, Task};
-use gavel_endpoint::tls_client_config;
+use gavel_endpoint::{is_of_this_machine, tls_client_config};
 use serde_json::{Map, Value};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -64,10 +64,11 @@ impl ProgramAgent {
                 }
                 None
             }
-            ProgramSource::Url(_) => {
+            ProgramSource::Url(url) => {
                 let tls = tls_client_config().map_err(|source| GatewayError::Tls { agent: agent(), source })?;
-                // A redirect would carry the key elsewhere.
+                // A redirect would carry the key elsewhere, and so would a proxy for a server of this machine.
                 let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+                let client = if is_of_this_machine(url) { client.no_proxy() } else { client };
                 let client = client.tls_backend_preconfigured(tls).build();
                 Some(client.map_err(|source| GatewayError::Client { agent: agent(), source })?)
             }
@@ -123,9 +124,15 @@ impl ProgramAgent {
                 let text = write(None)?;
                 let file =
                     task_file(&text).map_err(|error| host(format!("the task's file cannot be written: {error}")))?;
+                // The clients of other makers add `/v1` and `/v1beta` by themselves.
+                let bare = session.base_url().trim_end_matches("/v1").to_owned();
                 let own = [
                     ("OPENAI_BASE_URL", session.base_url().to_owned()),
                     ("OPENAI_API_KEY", session.key().to_owned()),
+                    ("ANTHROPIC_BASE_URL", bare.clone()),
+                    ("ANTHROPIC_API_KEY", session.key().to_owned()),
+                    ("GOOGLE_GEMINI_BASE_URL", bare),
+                    ("GEMINI_API_KEY", session.key().to_owned()),
                     ("GAVEL_BASE_URL", session.base_url().to_owned()),
                     ("GAVEL_API_KEY", session.key().to_owned()),
                     ("GAVEL_MODEL", MODEL.to_owned()),

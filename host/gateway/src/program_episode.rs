@@ -35,6 +35,15 @@ pub struct ProgramEpisode {
     pub limits: EpisodeLimits,
 }
 
+/// Ends a session whose sample is given up, so that nothing more is drawn for it.
+struct EndsSession<P: Policy + 'static>(Arc<Session<P>>);
+
+impl<P: Policy + 'static> Drop for EndsSession<P> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl ProgramEpisode {
     /// Lets the program attempt the task. `progress` shows what it waits for. A program that fails costs its own sample.
     ///
@@ -52,6 +61,7 @@ impl ProgramEpisode {
         let EpisodeLimits { max_turns, deadline, history, .. } = limits;
         let of_session = SessionLimits { max_prompt_tokens, max_tokens, max_turns, history, grace: GRACE };
         let session = Session::new(task.clone(), seed, of_session, policy, progress.clone())?;
+        let _ends = EndsSession(session.clone());
         let printed = Printed::default();
         let attempt = async {
             let host =

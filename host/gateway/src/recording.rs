@@ -130,10 +130,20 @@ impl Recording {
         Ok(())
     }
 
-    /// Notes why a conversation cannot continue; without one, it is the conversation in which the policy wrote last.
+    /// Notes why the conversation that ends with this turn cannot continue. A new conversation or a branch says nothing of
+    /// those that were recorded.
     pub(crate) fn cannot_continue(&mut self, after: Option<AfterTurn>, why: FinishReason) {
         let continued = after.filter(|after| self.is_last_turn(*after)).map(|after| after.conversation);
-        if let Some(recorded) = continued.or(self.last).and_then(|number| self.conversations.get_mut(number)) {
+        self.note_end(continued, why);
+    }
+
+    /// Notes why the conversation in which the policy wrote last cannot continue.
+    pub(crate) fn last_cannot_continue(&mut self, why: FinishReason) {
+        self.note_end(self.last, why);
+    }
+
+    fn note_end(&mut self, number: Option<usize>, why: FinishReason) {
+        if let Some(recorded) = number.and_then(|number| self.conversations.get_mut(number)) {
             recorded.finish_reason = why;
         }
     }

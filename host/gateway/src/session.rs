@@ -106,7 +106,8 @@ impl<P: Policy + 'static> ChatSession for Session<P> {
             if self.state().progress.is_none() {
                 return Err(ended());
             }
-            Ok(self.locate(&asked)?.prompt.len())
+            // A program may count what it will not ask, so that nothing is noted.
+            Ok(self.locate(&asked).map_err(Refused::into_error)?.prompt.len())
         };
         async move { aside(size, count).await? }.boxed()
     }
@@ -216,10 +217,10 @@ impl<P: Policy + 'static> Session<P> {
         self.reserve(start, prompt, choices, max_tokens, settings.stop(), replies, settings.model())
     }
 
-    fn locate(&self, asked: &ChatRequest) -> Result<Located, ApiError> {
+    fn locate(&self, asked: &ChatRequest) -> Result<Located, Refused> {
         let text = self.policy.text();
         let find = |digests: &[Hash]| self.state().recording.find(digests);
-        locate(asked, &self.template_kwargs, &self.limits, text, find).map_err(|refused| self.refuse(refused))
+        locate(asked, &self.template_kwargs, &self.limits, text, find)
     }
 
     /// Takes the turns of a request from those that are left.
@@ -242,8 +243,7 @@ impl<P: Policy + 'static> Session<P> {
         }
         let most = self.limits.max_turns;
         if state.turns + choices > most {
-            state.is_exhausted = true;
-            state.recording.cannot_continue(start.after, FinishReason::MaxTurns);
+            self.exhaust(&mut state, start.after, FinishReason::MaxTurns);
             let left = most - state.turns.min(most);
             let what = format!(
                 "the sample has had its {most} turns (agent.max_turns): {choices} are asked for, and {left} are left"
@@ -309,15 +309,19 @@ impl<P: Policy + 'static> Session<P> {
 
     /// The error of a request that is refused; notes that a conversation has no room.
     fn refuse(&self, refused: Refused) -> ApiError {
-        match refused {
-            Refused::Wrong(error) => error,
-            Refused::TooLong { after, what } => {
-                let mut state = self.state();
-                state.is_exhausted = true;
-                state.recording.cannot_continue(after, FinishReason::Length);
-                // As OpenAI's servers name it.
-                ApiError::coded(StatusCode::BAD_REQUEST, "context_length_exceeded", what)
-            }
+        if let Refused::TooLong { after, .. } = &refused {
+            self.exhaust(&mut self.state(), *after, FinishReason::Length);
+        }
+        refused.into_error()
+    }
+
+    /// Notes that a budget of the sample is used up, and that the conversation after this turn cannot continue. Turns that
+    /// are trajectories of their own continue the last one.
+    fn exhaust(&self, state: &mut State<P::Error>, after: Option<AfterTurn>, why: FinishReason) {
+        state.is_exhausted = true;
+        match self.limits.history {
+            History::Exact => state.recording.cannot_continue(after, why),
+            History::Split => state.recording.last_cannot_continue(why),
         }
     }
 

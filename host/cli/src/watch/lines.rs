@@ -1,7 +1,6 @@
 //! A line for each step of a run, where there is no terminal.
 
-use super::screen::PERIOD;
-use super::watched::Watched;
+use super::watched::{PERIOD, Watched};
 use crate::report::clipped;
 use crate::terminal::outln;
 use anyhow::Result;

@@ -1,17 +1,14 @@
 //! The terminal on which a run is watched: its keys, its size, and how it is left.
 
 use super::panel::{self, View};
-use super::watched::Watched;
+use super::watched::{PERIOD, Watched};
 use crate::terminal;
 use anyhow::{Context, Result};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// The time between two looks into the folder.
-pub const PERIOD: Duration = Duration::from_millis(500);
+use std::time::Instant;
 
 /// Shows a panel until the user leaves it, and leaves the terminal as it was.
 pub fn show(mut watched: Watched) -> Result<()> {

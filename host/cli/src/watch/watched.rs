@@ -8,7 +8,10 @@ use gavel_data::OutcomeKind;
 use gavel_runs::{Metrics, MetricsFollower, Overview, RunState};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// The time between two looks into the folder.
+pub const PERIOD: Duration = Duration::from_millis(500);
 /// The metrics that are shown first, where a run has them.
 const FIRST: [&str; 12] = [
     "val/accuracy",

@@ -162,7 +162,7 @@ impl<'a, T: TrainTable + Serialize> Run<'a, T> {
         }
         if ranks.are_several() && (config.gateway.address.port() != 0 || config.gateway.url.is_some()) {
             return Err(PipelineError::Stopped(
-                "gateway.address has a port, and each of several ranks has a gateway of its own\nhint: set port 0, with which each has a free one, and leave gateway.url out".into(),
+                "gateway.address has a port, or gateway.url is set, and each of several ranks has a gateway of its own\nhint: set port 0, with which each has a free one, and leave gateway.url out".into(),
             ));
         }
         let (learning, grouping) = (shape.learning, shape.grouping.clone());

@@ -4,11 +4,10 @@ use super::config::ServerKind;
 use super::failure::Failure;
 use super::messages::probe_body;
 use super::probe::Probe;
-use gavel_endpoint::{TlsClientConfig, excerpt, may_help, reason};
+use gavel_endpoint::{TlsClientConfig, excerpt, is_of_this_machine, may_help, reason};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -201,13 +200,6 @@ fn client(url: &str, tls: &TlsClientConfig) -> Result<Client, String> {
     builder.tls_backend_preconfigured(tls.clone()).build().map_err(|error| error.to_string())
 }
 
-fn is_of_this_machine(url: &str) -> bool {
-    let url = Url::parse(url).ok();
-    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
 async fn read(request: RequestBuilder) -> Result<Vec<u8>, Failure> {
     whole(request.send().await.map_err(|error| Failure::Lost(reason(&error)))?).await
 }
@@ -231,19 +223,4 @@ async fn whole(mut response: reqwest::Response) -> Result<Vec<u8>, Failure> {
 fn json_of(bytes: &[u8]) -> Result<Value, Failure> {
     let wrong = |error| Failure::Refused(format!("its answer is no JSON ({error}): {}", excerpt(bytes)));
     serde_json::from_slice(bytes).map_err(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn servers_of_this_machine_are_known_by_their_addresses() {
-        for url in ["http://127.0.0.1:8000", "http://localhost", "https://[::1]:80/a", "http://127.9.9.9"] {
-            assert!(is_of_this_machine(url), "{url}");
-        }
-        for url in ["http://10.0.0.7:8000", "http://localhost.example.org", "http://[::2]", "http://example.org"] {
-            assert!(!is_of_this_machine(url), "{url}");
-        }
-    }
 }
