@@ -5,13 +5,13 @@ use crate::call::{Call, Retry};
 use crate::digest;
 use crate::limits::SessionLimits;
 use crate::plan::{Located, Refused, check, locate};
-use crate::recording::{Recording, Start};
+use crate::recording::{AfterTurn, Recording, Start};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use blake3::Hash;
 use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
-use gavel_agent::{ConversationKey, EpisodeError, EpisodeProgress, Policy, Turn, TurnRequest, WaitsFor};
+use gavel_agent::{ConversationKey, EpisodeError, EpisodeProgress, History, Policy, Turn, TurnRequest, WaitsFor};
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{FinishReason, Message, Task, TaskError, Trajectory};
 use gavel_http::{Size, aside};
@@ -208,7 +208,7 @@ impl<P: Policy + 'static> Session<P> {
     /// Where the turns of a request begin, and the requests for them.
     fn plan(&self, asked: &ChatRequest) -> Result<Planned, ApiError> {
         let choices = check(asked)?;
-        let located = self.locate(asked)?;
+        let located = self.locate(asked).map_err(|refused| self.refuse(refused))?;
         let left = located.tokens_left(&self.limits).map_err(|refused| self.refuse(refused))?;
         let settings = asked.settings();
         let max_tokens = settings.max_tokens().map_or(left, |most| left.min(most));
