@@ -21,7 +21,8 @@ impl Fp8Matrix {
     pub(crate) fn of(x: &Tensor) -> Result<Self> {
         let x = x.f_detach()?.f_to_kind(Kind::Float)?;
         // A row of zeros stays one.
-        let scales = x.f_abs()?.f_amax([1i64].as_slice(), true)?.try_div(LARGEST)?.try_clamp(1e-30, f64::from(f32::MAX))?;
+        let scales =
+            x.f_abs()?.f_amax([1i64].as_slice(), true)?.try_div(LARGEST)?.try_clamp(1e-30, f64::from(f32::MAX))?;
         let numbers = x.f_div(&scales)?.try_clamp(-LARGEST, LARGEST)?.f_to_kind(Kind::Float8e4m3fn)?;
         Ok(Self { numbers, scales })
     }
