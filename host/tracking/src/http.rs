@@ -2,7 +2,7 @@
 
 use crate::error::{Result, SendError, TrackingError};
 use crate::table::{TrackerTable, check_scheme};
-use gavel_endpoint::{Key, excerpt, reason, tls_client_config};
+use gavel_endpoint::{Key, excerpt, is_of_this_machine, reason, tls_client_config};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Method, Response, Url};
@@ -63,11 +63,10 @@ impl Server {
             secrets.push(key);
         }
         let client = |what: String| TrackingError::Client { tracker: tracker(), what };
-        let http = reqwest::Client::builder()
-            .default_headers(headers)
-            .timeout(timeout)
-            // A redirect would carry the key elsewhere.
-            .redirect(Policy::none())
+        // A redirect would carry the key elsewhere, and a server of this machine is not behind a proxy.
+        let http = reqwest::Client::builder().default_headers(headers).timeout(timeout).redirect(Policy::none());
+        let http = if is_of_this_machine(&url) { http.no_proxy() } else { http };
+        let http = http
             .tls_backend_preconfigured(tls_client_config().map_err(|error| client(error.to_string()))?)
             .build()
             .map_err(|error| client(format!("cannot make an HTTP client: {error}")))?;
