@@ -1,6 +1,6 @@
 //! `cargo xtask learning`: what each algorithm learns on the task of the demo, from the same warm-up and with the same
-//! number of samples; what a sampler adds there, and credit of turns on the demo with tools. The curves are kept in
-//! `docs/learning.jsonl`, and shown in `docs/learning.md`.
+//! number of samples; what a sampler adds there, credit of turns on the demo with tools, and ways to draw tokens. The
+//! curves are kept in `docs/learning.jsonl`, and shown in `docs/learning.md`.
 
 mod cases;
 mod few_rows;

@@ -34,6 +34,19 @@ const CREDIT: [(&str, &str, &str); 4] = [
 /// PPO as in its recipe.
 const PPO: &str = "gae";
 
+/// Ways to draw tokens: name, and what they add to `demo/train.toml`. The grammar is the form that the demo rewards.
+const DRAWS: [(&str, &str); 6] = [
+    ("as the demo", ""),
+    ("int8", "[rollout]\nquantization = \"int8\"\n\n[train.off_policy]\nrollout_is = \"token\"\n"),
+    ("top_p", "[rollout]\ntop_p = 0.9\n"),
+    ("top_p without masks", "[rollout]\ntop_p = 0.9\n\n[train.off_policy]\nsampling_mask = false\n"),
+    ("a grammar", "[rollout]\ngrammar = { regex = 'Answer: [0-9]( [0-9])*' }\n"),
+    (
+        "a grammar without masks",
+        "[rollout]\ngrammar = { regex = 'Answer: [0-9]( [0-9])*' }\n\n[train.off_policy]\nsampling_mask = false\n",
+    ),
+];
+
 /// The reward for the form is 0.1, whether the answer is right or wrong.
 const NEAR_HALF: &str = "sampler = \"plugin:draws\"\n\n[plugin.draws]\npath = \"target/plugins/near-half.wasm\"\n\
                          params = { lowest = 0.1, highest = 1.1 }\n";
@@ -50,6 +63,8 @@ pub struct Case {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Recipe,
+    /// A recipe with a teacher.
+    Distillation,
     /// A name that no recipe has.
     Name,
     /// A comparison of what a critic does with credit.
@@ -58,10 +73,13 @@ pub enum Kind {
     Sampler,
     /// A comparison of what credit of turns does, with the demo of tools.
     Turns,
+    /// A comparison of ways to draw tokens.
+    Draws,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Recipe, Self::Name, Self::Credit, Self::Sampler, Self::Turns];
+    pub const ALL: [Self; 7] =
+        [Self::Recipe, Self::Distillation, Self::Name, Self::Credit, Self::Sampler, Self::Turns, Self::Draws];
 
     /// The configurations of the warm-up and of the training.
     pub fn demo(self) -> [&'static str; 2] {
@@ -81,10 +99,12 @@ impl Kind {
     pub fn words(self) -> [&'static str; 3] {
         match self {
             Self::Recipe => ["recipes", "The recipes: mean over seeds", "The recipes"],
+            Self::Distillation => ["distillation", "Recipes with a teacher: mean over seeds", "Recipes with a teacher"],
             Self::Name => ["others", "The other names", "The other names"],
             Self::Credit => ["credit", "Credit for each digit: mean over seeds", "A critic and credit for tokens"],
             Self::Sampler => ["samplers", "Samplers: mean over seeds", "Samplers"],
             Self::Turns => ["turns", "Credit of turns: mean over seeds", "Credit of turns"],
+            Self::Draws => ["draws", "How tokens are drawn: mean over seeds", "How tokens are drawn"],
         }
     }
 }
@@ -110,7 +130,8 @@ pub fn cases(root: &Path) -> Result<Vec<Case>> {
         Case { name: name.to_owned(), settings: rewards + train, kind: Kind::Credit }
     });
     let cases = recipes.into_iter().chain(algorithms).chain(losses).chain(credit);
-    Ok(cases.chain(samplers()).chain(turns()).collect())
+    let draws = DRAWS.map(|(name, settings)| Case { name: name.into(), settings: settings.into(), kind: Kind::Draws });
+    Ok(cases.chain(samplers()).chain(turns()).chain(draws).collect())
 }
 
 /// The uniform draw and a sampler, each from all rows of the demo and from few.
@@ -155,7 +176,8 @@ fn recipes(page: &str) -> Vec<Case> {
             (None, "```toml") => block = Some(String::new()),
             (Some(_), "```") => {
                 let settings = block.take().unwrap_or_default();
-                found.push(Case { name: method.clone(), settings, kind: Kind::Recipe });
+                let kind = if settings.contains("distillation") { Kind::Distillation } else { Kind::Recipe };
+                found.push(Case { name: method.clone(), settings, kind });
             }
             (Some(text), line) => *text += &format!("{line}\n"),
             (None, line) => {

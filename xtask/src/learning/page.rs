@@ -40,7 +40,7 @@ pub fn draw(root: &Path, cases: &[Case], learned: &[Learned]) -> Result<()> {
 pub fn page(cases: &[Case], learned: &[Learned]) -> String {
     let mut page = format!(
         "# What each algorithm learns\n\n\
-        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. Then it compares ways to give credit, and to draw rows. All runs of a part begin with the same warm-up of their seed. Except for credit of turns, they draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. Compare runs of the same part only: parts were trained by different versions of Gavel, so that their warm-ups differ. `learning.jsonl` has the data.\n",
+        `cargo xtask learning` trains the policy of the demo with every recipe of [algorithms.md](algorithms.md#recipes), with up to three seeds, and with every other name, with one. Then it compares ways to give credit, to draw rows, and to draw tokens. All runs of a part begin with the same warm-up of their seed. Except for credit of turns, they draw {} samples in {STEPS} steps of two updates, and keep the demo's learning rate. No setting was tuned, so a low number says that a method needs another learning rate or more samples on this task, not that it is worse than another. Compare runs of the same part only: parts were trained by different versions of Gavel, so that their warm-ups differ. `learning.jsonl` has the data.\n",
         STEPS * SAMPLES
     );
     for kind in Kind::ALL {
@@ -58,6 +58,9 @@ fn part(page: &mut String, kind: Kind, cases: &[&Case], learned: &[Learned]) {
     let [picture, _, heading] = kind.words();
     let about = match kind {
         Kind::Recipe => "",
+        Kind::Distillation => {
+            "The teacher is what the recipe of GRPO made of the first seed. In self-distillation, it is the policy of up to ten steps before, beside the rewards; the others learn from the teacher alone.\n\n"
+        }
         Kind::Name => "The teacher of `distillation` is what the recipe of GRPO made of the first seed.\n\n",
         Kind::Credit => {
             "The reward is the share of digits in the right place ([item-credit](../plugins/item-credit/README.md)), and only measured is whether all are. With credit, each right digit has its own reward, and each wrong one the negative. The settings come from the recipe of PPO, and for GRPO from the demo.\n\n"
@@ -67,6 +70,9 @@ fn part(page: &mut String, kind: Kind, cases: &[&Case], learned: &[Learned]) {
         }
         Kind::Turns => {
             "The policy of `cargo xtask demo-tools` may call a calculator before it answers. The runs have the settings of `demo/tools.toml`: GRPO, 40 steps of 128 samples. `the answer` has the demo's reward, whether the answer is right. `the answer and the call` adds 0.5 for a sample whose calculator gave the right number ([tool-credit](../plugins/tool-credit/README.md)). The other runs give 0.5 to the turn that called it, or -0.5 if the number was wrong, and compare [turns](algorithms.md#rewards-of-turns) by `index`, `return` or `state`.\n\n"
+        }
+        Kind::Draws => {
+            "`int8` draws with [weights of 8 bits](configuration.md#rollout), and corrects the update by `rollout_is = \"token\"`. `top_p` draws with `top_p = 0.9`. The grammar allows the form that the demo rewards, `Answer: [0-9]( [0-9])*`, and nothing else. [Masks](algorithms.md#what-could-be-drawn) are what training knows about the tokens that could be drawn; `without masks`, it takes the whole softmax. Validation draws in the same way, so what is valid is bound by the grammar too.\n\n"
         }
     };
     // Writing to a text does not fail.
