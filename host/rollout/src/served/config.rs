@@ -21,7 +21,7 @@ pub struct ServedConfig {
     pub url: BaseUrls,
     /// What they are.
     pub kind: ServerKind,
-    /// The largest difference of a log-probability from the policy's own.
+    /// The largest mean difference of log-probabilities from the policy's own.
     pub tolerance: f64,
     /// How long the load of weights may take.
     pub load_timeout: Duration,

@@ -114,7 +114,7 @@ impl Server {
 
     /// Checks that it draws from the policy's distribution.
     async fn probe(&self, weights: &PublishedWeights, giving: &Giving<'_>) -> Result<f64, Failure> {
-        let Mismatch { largest, found } = match self.probe_once(weights, giving, None).await? {
+        let Mismatch { mean, found } = match self.probe_once(weights, giving, None).await? {
             Ok(mean) => return Ok(mean),
             Err(mismatch) => mismatch,
         };
@@ -137,12 +137,12 @@ impl Server {
                 "this is what the version before gives\nhint: the server did not load the weights; is it one that others reload, too?"
             }
             Found::Other => {
-                "\nhint: does the server have another model, dtype or quantisation? tolerance is the largest difference that is allowed"
+                "\nhint: does the server have another model, dtype or quantisation? tolerance is the largest mean difference that is allowed"
             }
         };
         let joint = if why.starts_with('\n') { "" } else { ": " };
         Err(Failure::Refused(format!(
-            "a log-probability at temperature {TEMPERATURE} differs by {largest:.2e} from the policy's own{joint}{why}"
+            "log-probabilities at temperature {TEMPERATURE} differ by {mean:.2e} on average from the policy's own{joint}{why}"
         )))
     }
 
