@@ -2,7 +2,7 @@
 
 use crate::common::{guest, sandbox};
 use crate::full::{full_sample, verdicts};
-use gavel_data::{Outcome, OutcomeKind, SampleInput};
+use gavel_data::{Outcome, OutcomeKind, Sample, SampleInput};
 use gavel_plugin::{Plugin, PluginSpec, inspect};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -59,6 +59,24 @@ fn a_reward_sees_the_whole_trace() {
             "before": r#"{"parts":[1.50]}"#,
         })
     );
+}
+
+#[test]
+fn a_judger_sees_states_objects_and_speakers() {
+    let sandbox = sandbox();
+    sandbox.handle().block_on(async {
+        let plugin = Plugin::load(&sandbox, PluginSpec::new("witness", guest("witness"))).await.unwrap();
+        let without = Sample { extra: None, states: Default::default(), ..full_sample() };
+        let notes = plugin.judge(&[full_sample().into(), without.into()], 7).await.into_iter().map(|evaluation| {
+            let Outcome::Scored(score) = evaluation.outcome else { panic!("not scored") };
+            serde_json::from_str::<Value>(&score.note.unwrap()).unwrap()
+        });
+        let wanted = [
+            json!([[["", {"sold": [2]}], ["critic", {"sold": [2]}]], {"plan": 1.5}]),
+            json!([[["", null], ["critic", null]], null]),
+        ];
+        assert_eq!(notes.collect::<Vec<_>>(), wanted);
+    });
 }
 
 #[test]
