@@ -1,10 +1,12 @@
 //! Work that takes long for long requests, such as reading and tokenising them. It is done away from the threads that
-//! answer requests, and long requests take turns: they leave processors to the others.
+//! answer requests, and long requests take turns, on threads that yield to all others: they leave processors to the
+//! model and to short requests.
 
 use crate::large_bodies::Place;
 use std::num::NonZero;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
@@ -12,8 +14,29 @@ use tokio::task::JoinError;
 pub(crate) const SHORT: usize = 64 << 10;
 
 /// The long requests that are worked on at once.
-static TURNS: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new((available_parallelism().map_or(1, NonZero::get) / 4).max(1)));
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(turns()));
+
+fn turns() -> usize {
+    (available_parallelism().map_or(1, NonZero::get) / 4).max(1)
+}
+
+/// The threads for long requests; none where the system does not give one. A step of a model waits for the slowest of
+/// its threads, so that a thread beside them would cost each step.
+static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let mut threads = Builder::new_current_thread();
+    threads.thread_name("long-requests").max_blocking_threads(turns()).on_thread_start(yield_to_others);
+    threads.build().ok()
+});
+
+/// Gives this thread the lowest priority.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: both calls take and return plain integers. A failure leaves the priority as it was, which is harmless.
+    unsafe {
+        let thread = libc::syscall(libc::SYS_gettid) as libc::id_t;
+        libc::setpriority(libc::PRIO_PROCESS, thread, 19);
+    }
+}
 
 /// The size of a request's body.
 pub struct Size {
@@ -60,11 +83,15 @@ pub async fn aside_with<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<(T, Size), Lost> {
     // The semaphore is never closed.
-    let turn = if size.bytes > SHORT { TURNS.acquire().await.ok() } else { None };
+    let is_long = size.bytes > SHORT;
+    let turn = if is_long { TURNS.acquire().await.ok() } else { None };
     let work = move || {
         // Also if the client is gone before its work is done.
         let _until_done = turn;
         (work(), size)
     };
-    Ok(tokio::task::spawn_blocking(work).await?)
+    match THREADS.as_ref().filter(|_| is_long) {
+        Some(threads) => Ok(threads.spawn_blocking(work).await?),
+        None => Ok(tokio::task::spawn_blocking(work).await?),
+    }
 }
