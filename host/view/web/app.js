@@ -12,7 +12,7 @@ const VIEWS = { curves: ["Curves", showCurves], samples: ["Samples", showSamples
 const KEYS = { 1: "curves", 2: "samples", 3: "rewards", 4: "run" };
 const MOST_DRAWN = 4;
 const source = chooseSource();
-const page = { main: document.getElementById("main"), runs: [], shown: {}, turn: 0 };
+const page = { main: document.getElementById("main"), runs: [], shown: {}, view: null, turn: 0 };
 
 // Without a choice, the first runs are drawn.
 function drawnRuns() {
@@ -50,7 +50,9 @@ async function show() {
   const [title, draw] = VIEWS[view] ?? [null, null];
   const turn = ++page.turn;
   page.shown.left?.();
-  page.shown = {};
+  // A key that is pressed meanwhile is not lost.
+  page.shown = page.view === view ? { keys: page.shown.keys } : {};
+  page.view = view;
   document.title = `${title ?? "Sample"} – gavel view`;
   drawNav(view);
   drawRuns(view);

@@ -72,7 +72,9 @@ export function drawLines(holder, { lines, log, zoom, height = 190, onZoom, onPo
     const at = plot.cursor.idx;
     if (at == null || Math.abs(event.clientX - (pressed ?? event.clientX)) > 4) return;
     const x = data[0][at];
-    const near = drawn.map((line) => ({ line, point: line.x.indexOf(x) })).find(({ point }) => point >= 0);
+    // Of the lines that have a point there, the one nearest to the click.
+    const away = (line, point) => Math.abs(plot.valToPos(line.y[point], "y") - plot.cursor.top);
+    const [near] = drawn.map((line) => ({ line, point: line.x.indexOf(x) })).filter(({ point }) => point >= 0).sort((one, other) => away(one.line, one.point) - away(other.line, other.point));
     if (near) onPoint?.(near.line, near.point);
   });
   holder.append(legend);
