@@ -203,6 +203,7 @@ def tour(page, served, run_count):
     page.wait_for_selector(f"h2:has-text('{chosen}')")
     assert page.locator(".message").count() >= 2 and page.locator(".verdict").count() >= 1
     assert page.locator(".sibling").count() > 1
+    assert page.evaluate("[...document.getElementById('main').childNodes].every((node) => node.nodeType === 1)"), "stray text"
     before = page.url
     page.keyboard.press("j")
     expect(page).not_to_have_url(before)

@@ -1,11 +1,13 @@
 import { el, number } from "./dom.js";
 import { shownText } from "./shown.js";
 
-// Colours that differ for people who see few colours (Okabe and Ito), and that stand out on light and on dark.
-export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07d00", "#3aa0d8", "#b0413e", "#6b6bd6", "#5a7d2b", "#888888"];
+// Colours that differ for people who see few colours (Okabe and Ito), darker on light and lighter on dark.
+const ON_LIGHT = ["#0072b2", "#d55e00", "#009e73", "#b5538c", "#8a6d00", "#2a8fc7", "#b0413e", "#5d5dc9", "#5a7d2b", "#777777"];
+const ON_DARK = ["#4aa8e8", "#ff8a3d", "#2fd3a2", "#e59bc6", "#e0b93b", "#86cdf5", "#f08782", "#a3a3ff", "#a5cf6d", "#b5b5b5"];
 
 export function colourOf(at) {
-  return COLOURS[at % COLOURS.length];
+  const colours = matchMedia("(prefers-color-scheme: dark)").matches ? ON_DARK : ON_LIGHT;
+  return colours[at % colours.length];
 }
 
 function themeColour(name) {

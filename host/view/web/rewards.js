@@ -50,7 +50,7 @@ export async function showRewards(main, { source, allRuns }) {
   body.replaceChildren(...[
     section("Scores", plugins.filter((plugin) => names.includes(`reward/${plugin}/mean`)).map((plugin) => card(`mean ${plugin}`, `${plugin}: mean score`))),
     section("Outcomes", plugins.map((plugin) => card(`outcome ${plugin}`, `${plugin}: outcomes of each step`))),
-    section("Latency", latencies.filter(([, some]) => some.length).map(([plugin]) => card(`latency ${plugin}`, `${plugin}: seconds of a call, half and 99 % take at most`))),
+    section("Latency", latencies.filter(([, some]) => some.length).map(([plugin]) => card(`latency ${plugin}`, `${plugin}: seconds of a call, median and 99th percentile`))),
     section("What the device waited for", waits.length ? [card("waits", "seconds of each step, by what the device waited for")] : []),
     run.has_samples && el("section", {}, el("h2", {}, "Histogram of scores by steps"), choice("of ", [["", "the reward"], ...plugins.map((plugin) => [plugin, plugin])], histogramOf, (plugin) => { remember({ histogram: plugin }); histogram(plugin); }), el("p", { class: "note" }, "The darker, the more samples. A click leads to them."), heat)].filter(Boolean));
   let isShown = true;

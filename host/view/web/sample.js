@@ -34,7 +34,7 @@ function conversation(line, at, count) {
   };
   const title = count > 1 ? el("h3", {}, `trajectory ${at}${line.opening?.speaker ? ` of ${line.opening.speaker}` : ""}`) : null;
   return el("section", { class: "conversation" }, title, prompt.map((message) => messageView(message)),
-    el("p", { class: "note divider" }, "what the policy was asked is above; what was rolled out is below"),
+    el("p", { class: "note divider" }, "the response begins here"),
     (line.messages ?? []).map((message, number_) => messageView(message, note(number_))),
     line.error && failure(new Error(`${line.error.kind ?? "error"}: ${line.error.message ?? JSON.stringify(line.error)}`)),
     line.prompt_text && folded("prompt as the policy read it", () => el("pre", {}, line.prompt_text)),
@@ -84,13 +84,13 @@ export async function showSample(main, { source, allRuns }) {
   }
   const lines = sample.trajectories.filter(Boolean), first = lines[0] ?? {};
   const facts = [["reward", first.reward == null ? first.outcome : number(first.reward)], ["advantage", lines.map((line) => number(line.advantage)).join(", ")], ["ended by", first.finish_reason], ["tokens", `${number(first.prompt_length)} + ${lines.map((line) => number(line.response_length)).join(" + ")}`], ["turns", first.turns == null ? null : number(first.turns)], ["source", first.data_source], ["task", first.task_id], ["answer wanted", first.ground_truth], ["drawn for step", first.step], ["trained in step", first.trained_step], ["policy version", first.tokens?.policy_version]];
-  main.replaceChildren(links(sample), el("h2", {}, `sample ${sample.id} of ${run.name}`),
+  main.replaceChildren(...[links(sample), el("h2", {}, `sample ${sample.id} of ${run.name}`),
     el("dl", { class: "facts" }, facts.filter(([, value]) => value != null && value !== "").map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, String(value))))),
     first.outcome !== "scored" && first.reason && el("pre", { class: "reason" }, first.reason),
     el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), lines.map((line, at) => conversation(line, at, lines.length))),
       el("div", {}, el("h2", {}, "verdicts"), Object.entries(first.plugins ?? {}).map(([name, verdict]) => verdictView(name, verdict)),
         Object.keys(first.not_called ?? {}).length > 0 && table(["not called", "why"], Object.entries(first.not_called).map(([name, why]) => [name, typeof why === "string" ? why : JSON.stringify(why)]), "Plugins that were not called"))),
-    groupView(sample, run.number, from) ?? "", commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`));
+    groupView(sample, run.number, from), commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`)].filter(Boolean));
   const open = (other) => other && go("sample", { run: run.number, id: other, from });
   return { keys: { j: () => open(sample.after), k: () => open(sample.before), Escape: () => { location.hash = back; } } };
 }
