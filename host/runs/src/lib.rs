@@ -91,5 +91,8 @@ pub use removal::{check_removable, remove_run};
 pub use rows::{TrainedRow, read_rows};
 pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use run_lock::writer;
-pub use samples::{RecordedSample, SampleFile, SampleGlance, SampleReader, SampleWriter, Samples, ScoredSample, VerdictGlance, sample_files};
+pub use samples::{
+    RecordedSample, SampleFile, SampleGlance, SampleReader, SampleWriter, Samples, ScoredSample, VerdictGlance,
+    sample_files,
+};
 pub use tasks::{TaskStore, Tasks, read_tasks};

@@ -1,7 +1,6 @@
 //! Reads a file of trajectories into rows.
 
-use crate::index::Verdicts;
-use crate::row::{Interned, Row, finish_number, outcome_number};
+use crate::row::{Interned, Row, Verdicts, finish_number, outcome_number};
 use gavel_data::files::{open_regular, read_line};
 use gavel_runs::{SampleFile, SampleGlance};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Which trajectories a table shows, and in which order.
 
 use crate::error::{Result, ViewError};
-use crate::index::{Index, Verdicts};
-use crate::row::Row;
+use crate::index::Index;
+use crate::row::{Row, Verdicts};
 use gavel_data::{FinishReason, OutcomeKind};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;

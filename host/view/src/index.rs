@@ -1,14 +1,14 @@
 //! The index of a run's trajectories: a row for each, in memory. It grows by whole files.
 
 use crate::build::FileRows;
-use crate::row::{Interned, NONE, Row};
+use crate::row::{Interned, Row, Verdicts};
 use gavel_runs::SampleFile;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// Rows of a run's trajectories, in the order in which their files were read.
 #[derive(Default)]
@@ -28,14 +28,6 @@ pub(crate) struct Index {
     pub(crate) is_started: bool,
     /// Why a file or the folder could not be read.
     pub(crate) error: Option<String>,
-}
-
-/// What a plugin said of each row.
-#[derive(Default)]
-pub(crate) struct Verdicts {
-    /// Not a number where there is none.
-    pub(crate) scores: Vec<f64>,
-    pub(crate) outcomes: Vec<u8>,
 }
 
 /// A file that was read.
@@ -115,11 +107,17 @@ impl Index {
     }
 }
 
-impl Verdicts {
-    /// Adds rows without a verdict up to this number of rows.
-    pub(crate) fn extend_to(&mut self, rows: usize) {
-        self.scores.resize(rows.max(self.scores.len()), f64::NAN);
-        self.outcomes.resize(rows.max(self.outcomes.len()), NONE);
+/// An index that a thread adds to while others read it.
+#[derive(Default)]
+pub(crate) struct SharedIndex(RwLock<Index>);
+
+impl SharedIndex {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Index) -> T) -> T {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

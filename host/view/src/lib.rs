@@ -25,6 +25,7 @@ mod export;
 mod filter;
 mod index;
 mod page;
+mod place;
 mod router;
 mod row;
 mod run;

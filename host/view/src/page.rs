@@ -1,8 +1,9 @@
 //! A page of a table of trajectories.
 
-use crate::error::{Result, ViewError};
+use crate::error::Result;
 use crate::filter::{Filter, Resolved, Sort};
 use crate::index::Index;
+use crate::place::read_line_at;
 use crate::row::Row;
 use crate::run::ViewedRun;
 use crate::text::TextProgress;
@@ -10,10 +11,6 @@ use gavel_data::{FinishReason, OutcomeKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The most rows of a page.
@@ -157,16 +154,6 @@ pub(crate) fn shown(index: &Index, number: usize, row: &Row) -> ShownRow {
     }
 }
 
-/// Where the line of a row is.
-pub(crate) type LinePlace = (Arc<Path>, u64, u32);
-
-pub(crate) fn read_line_at((path, offset, length): &LinePlace) -> Result<Vec<u8>> {
-    let mut line = vec![0; *length as usize];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut line, *offset));
-    read.map_err(ViewError::io("read", path))?;
-    Ok(line)
-}
-
 /// The page of a run.
 pub(crate) fn page(run: &ViewedRun, request: &PageRequest) -> Result<Page> {
     let (mut matched, search) = if request.filter.text.is_empty() {
@@ -175,7 +162,7 @@ pub(crate) fn page(run: &ViewedRun, request: &PageRequest) -> Result<Page> {
         let passes = |(number, row): (usize, &Row)| filter.passes(number, row).then_some(number as u32);
         (index.rows.iter().enumerate().filter_map(passes).collect::<Vec<_>>(), None)
     } else {
-        let (matched, progress) = run.texts.search(run, &request.filter, Instant::now() + SEARCH)?;
+        let (matched, progress) = run.texts.search(&run.shared, &request.filter, Instant::now() + SEARCH)?;
         (matched, Some(progress))
     };
     let limit = request.limit.clamp(1, MOST_ROWS);

@@ -89,3 +89,19 @@ impl Interned {
         &self.0
     }
 }
+
+/// What a plugin said of each row.
+#[derive(Default)]
+pub(crate) struct Verdicts {
+    /// Not a number where there is none.
+    pub(crate) scores: Vec<f64>,
+    pub(crate) outcomes: Vec<u8>,
+}
+
+impl Verdicts {
+    /// Adds rows without a verdict up to this number of rows.
+    pub(crate) fn extend_to(&mut self, rows: usize) {
+        self.scores.resize(rows.max(self.scores.len()), f64::NAN);
+        self.outcomes.resize(rows.max(self.outcomes.len()), NONE);
+    }
+}

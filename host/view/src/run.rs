@@ -3,11 +3,11 @@
 use crate::build::read_file;
 use crate::curves::Curves;
 use crate::error::Result;
-use crate::index::{Index, Stamp};
+use crate::index::{Index, SharedIndex, Stamp};
 use crate::text::Texts;
 use gavel_runs::{Overview, RunError, SampleFile, sample_files};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLockReadGuard, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ pub(crate) struct ViewedRun {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
     curves: Mutex<Curves>,
-    index: RwLock<Index>,
+    /// The rows of its trajectories.
+    pub(crate) shared: SharedIndex,
     follower: Once,
     /// Held while files are added, so that none is added twice.
     updating: Mutex<()>,
@@ -30,7 +31,7 @@ impl ViewedRun {
     pub(crate) fn new(path: PathBuf, name: String) -> Arc<Self> {
         Arc::new(Self {
             curves: Mutex::new(Curves::new(&path)),
-            index: RwLock::default(),
+            shared: SharedIndex::default(),
             follower: Once::new(),
             updating: Mutex::default(),
             texts: Texts::default(),
@@ -53,7 +54,7 @@ impl ViewedRun {
 
     /// The rows of its trajectories so far.
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.read()
     }
 
     /// Starts the thread that makes the index, if there is none yet. It ends with the run's last user.
@@ -62,7 +63,7 @@ impl ViewedRun {
             let run = Arc::downgrade(self);
             let started = thread::Builder::new().name("gavel-view".into()).spawn(move || follow(&run));
             if let Err(error) = started {
-                self.write(|index| index.error = Some(format!("cannot start a thread for the index: {error}")));
+                self.shared.change(|index| index.error = Some(format!("cannot start a thread for the index: {error}")));
             }
         });
     }
@@ -72,9 +73,9 @@ impl ViewedRun {
         let _one_at_a_time = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let files = match sample_files(&self.path) {
             Ok(files) => files,
-            Err(error) => return self.write(|index| index.error = Some(error.to_string())),
+            Err(error) => return self.shared.change(|index| index.error = Some(error.to_string())),
         };
-        let missing = self.write(|index| index.missing(&files));
+        let missing = self.shared.change(|index| index.missing(&files));
         let mut error = None;
         for file in missing {
             if let Err(unread) = self.add(&file) {
@@ -82,18 +83,14 @@ impl ViewedRun {
                 error = Some(RunError::Io { action: "read", path: file.path, source: unread }.to_string());
             }
         }
-        self.write(|index| index.error = error);
+        self.shared.change(|index| index.error = error);
     }
 
     fn add(&self, file: &SampleFile) -> std::io::Result<()> {
         let stamp = Stamp::of(&file.path)?;
         let read = read_file(file)?;
-        self.write(|index| index.add(file, stamp, read));
+        self.shared.change(|index| index.add(file, stamp, read));
         Ok(())
-    }
-
-    fn write<T>(&self, change: impl FnOnce(&mut Index) -> T) -> T {
-        change(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

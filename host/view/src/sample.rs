@@ -3,7 +3,8 @@
 use crate::build::read_file;
 use crate::error::{Result, ViewError};
 use crate::index::Index;
-use crate::page::{LinePlace, ShownRow, read_line_at, shown};
+use crate::page::{ShownRow, shown};
+use crate::place::{LinePlace, read_line_at};
 use crate::run::ViewedRun;
 use gavel_data::Shown;
 use gavel_runs::sample_files;

@@ -3,8 +3,8 @@
 
 use crate::error::{Result, ViewError};
 use crate::filter::{Filter, Resolved};
-use crate::page::LinePlace;
-use crate::run::ViewedRun;
+use crate::index::SharedIndex;
+use crate::place::LinePlace;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,11 +48,16 @@ struct Scan {
 
 impl Texts {
     /// The rows that pass the filter, as far as they are found by the deadline. At least one block of rows is searched.
-    pub(crate) fn search(&self, run: &ViewedRun, filter: &Filter, until: Instant) -> Result<(Vec<u32>, TextProgress)> {
-        let mut scan = self.take(filter, run.index().generation);
+    pub(crate) fn search(
+        &self,
+        index: &SharedIndex,
+        filter: &Filter,
+        until: Instant,
+    ) -> Result<(Vec<u32>, TextProgress)> {
+        let mut scan = self.take(filter, index.read().generation);
         let needle = Needle::of(filter)?;
         loop {
-            let places = scan.next(run)?;
+            let places = scan.next(index)?;
             if places.is_empty() {
                 break;
             }
@@ -101,8 +106,8 @@ impl Texts {
 
 impl Scan {
     /// The lines that are searched next; none at the end.
-    fn next(&mut self, run: &ViewedRun) -> Result<Vec<LinePlace>> {
-        let index = run.index();
+    fn next(&mut self, index: &SharedIndex) -> Result<Vec<LinePlace>> {
+        let index = index.read();
         if index.generation != self.generation {
             // The next request begins again.
             return Ok(Vec::new());

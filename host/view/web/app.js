@@ -113,8 +113,14 @@ async function start() {
   window.addEventListener("gavelstate", show);
   document.addEventListener("keydown", press);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  let width = window.innerWidth;
-  window.addEventListener("resize", () => { if (Math.abs(window.innerWidth - width) > 40) { width = window.innerWidth; show(); } });
+  let width = window.innerWidth, resized = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => {
+      if (Math.abs(window.innerWidth - width) > 40) show();
+      width = window.innerWidth;
+    }, 250);
+  });
   await show();
   if (source.isLive) setTimeout(follow, 2000);
 }
