@@ -1,7 +1,7 @@
 //! The commands that both programs have.
 
 use crate::models::Models;
-use crate::{completions, doctor, man, plugin, replay, report, runs, score, terminal, watch};
+use crate::{completions, doctor, man, plugin, replay, report, runs, score, terminal, view, watch};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use gavel_plugin::{COMPILE_COMMAND, compile_command, compile_with};
@@ -24,6 +24,7 @@ pub enum Command {
     Replay(replay::ReplayArgs),
     Runs(runs::RunsArgs),
     Watch(watch::WatchArgs),
+    View(view::ViewArgs),
     /// Make, build, test and compare plugins.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -50,6 +51,7 @@ impl Command {
             Self::Replay(args) => replay::run(args),
             Self::Runs(args) => runs::run(args),
             Self::Watch(args) => watch::run(args),
+            Self::View(args) => view::run(&args),
             Self::Plugin(command) => plugin::run(command),
             Self::Doctor(args) => doctor::run::<M>(args),
             Self::Completions(args) => completions::run(&args, &all),

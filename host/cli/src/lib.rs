@@ -31,6 +31,7 @@ pub mod table;
 pub mod terminal;
 #[doc(hidden)]
 pub mod version;
+mod view;
 mod watch;
 
 use clap::error::ErrorKind;

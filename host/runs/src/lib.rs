@@ -33,6 +33,7 @@
 mod calls;
 mod checkpoints;
 mod config;
+mod config_diff;
 mod config_file;
 mod damage;
 mod details;
@@ -70,6 +71,7 @@ mod tensorboard;
 pub use calls::CallStore;
 pub use checkpoints::{Checkpoints, Retention, Spent, State, check_weights};
 pub use config::{is_within, read_config};
+pub use config_diff::{Difference, differences};
 pub use config_file::{ConfigFile, ConfigFileError};
 pub use damage::DamagedLine;
 pub use details::{CheckpointSize, Details};
@@ -89,5 +91,8 @@ pub use removal::{check_removable, remove_run};
 pub use rows::{TrainedRow, read_rows};
 pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use run_lock::writer;
-pub use samples::{RecordedSample, SampleReader, SampleWriter, Samples, ScoredSample};
+pub use samples::{
+    RecordedSample, SampleFile, SampleGlance, SampleReader, SampleWriter, Samples, ScoredSample, VerdictGlance,
+    sample_files,
+};
 pub use tasks::{TaskStore, Tasks, read_tasks};

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 const NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
 /// Writes Gavel's licence, and `THIRD-PARTY-LICENSES.txt` with the licences of everything else: crates, Rust's standard
-/// library, Python and the packages in plugins, the engine of JavaScript, libtorch and its libraries.
+/// library, Python and the packages in plugins, the engine of JavaScript, the plots of `gavel view`, libtorch and its
+/// libraries.
 pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) -> Result<()> {
     let own = folder.join("LICENSE");
     fs::copy(root.join("LICENSE"), &own).map_err(|error| cannot("write", &own, &error))?;
@@ -25,6 +26,7 @@ pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) ->
     rust(&mut texts)?;
     python(&root.join("plugins"), environment, &mut texts)?;
     javascript(&mut texts)?;
+    page(root, &mut texts);
     let beside = libtorch.parent().unwrap_or(libtorch);
     for about in distributions(beside, |name| name.starts_with("torch-") || name.starts_with("nvidia_cuda_")) {
         texts.add_distribution(&about);
@@ -161,6 +163,17 @@ fn javascript(texts: &mut Texts) -> Result<()> {
     Ok(())
 }
 
+/// Adds the library that draws the plots in the page of `gavel view`; its first line has its version.
+fn page(root: &Path, texts: &mut Texts) {
+    let folder = root.join("host/view/web/vendor");
+    let script = fs::read_to_string(folder.join("uPlot.iife.min.js")).unwrap_or_default();
+    let version = script.lines().next().and_then(|line| line.split_once("(v")?.1.split_once(')'));
+    let name = version.map_or("uPlot".to_owned(), |(version, _)| format!("uPlot {version}"));
+    if !texts.add(&name, &folder) {
+        texts.add_named(&name, "MIT");
+    }
+}
+
 /// The folders that pip wrote about the packages in `folder` with these names.
 fn distributions(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -192,6 +205,14 @@ mod tests {
         let rule = "=".repeat(80);
         let expected = format!("{rule}\nb 2.0.0\n{rule}\n\nown\n\n{rule}\na 1.0.0\nb 2.0.0\n{rule}\n\nsame\n\n");
         assert_eq!(texts.print(), expected);
+    }
+
+    #[test]
+    fn the_plots_of_the_page_have_their_version_and_licence() {
+        let mut texts = Texts::default();
+        page(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut texts);
+        let printed = texts.print();
+        assert!(printed.contains("\nuPlot 1.") && printed.contains("Leon Sorokin"), "{printed}");
     }
 
     #[test]

@@ -9,13 +9,14 @@ use std::path::Path;
 
 /// The crates of the host and of its tools: each depends only on those above
 /// it.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 25] = [
     "gavel-data",
     "gavel-http",
     "gavel-dialects",
     "gavel-runs",
     "gavel-endpoint",
     "gavel-tracking",
+    "gavel-view",
     "gavel-hub",
     "gavel-plugin",
     "gavel-scoring",

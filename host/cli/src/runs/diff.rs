@@ -1,12 +1,11 @@
 //! `gavel runs diff`
 
-use super::config_diff::{Difference, differences};
 use super::show::plain;
 use crate::table::{self, cut_to};
 use crate::terminal::{self, outln};
 use anyhow::Result;
 use clap::Args;
-use gavel_runs::{Details, Overview};
+use gavel_runs::{Details, Difference, Overview, differences};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;

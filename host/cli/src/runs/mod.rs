@@ -1,6 +1,5 @@
 //! `gavel runs`: what stands in the folders of runs.
 
-mod config_diff;
 mod diff;
 mod export;
 mod list;

@@ -1,11 +1,13 @@
 //! `trajectories/`: a file a step, a line a trajectory.
 
+mod glance;
 mod line;
 pub(crate) mod packed;
 mod reader;
 mod sequence;
 mod writer;
 
+pub use glance::{SampleGlance, VerdictGlance};
 pub use reader::{RecordedSample, SampleReader, Samples};
 pub use writer::{SampleWriter, ScoredSample};
 
@@ -20,6 +22,24 @@ use std::path::{Path, PathBuf};
 /// The files with samples in a run's folder, by step. The files of a step are in the order of ranks.
 fn files(run: &Path) -> Result<BTreeMap<u64, Vec<PathBuf>>> {
     step_files(&layout::trajectories(run))
+}
+
+/// A file with samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleFile {
+    /// The step that recorded them.
+    pub step: u64,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// The files with samples of `run`, step after step. Each gets its name when it is whole.
+///
+/// # Errors
+/// Their folder exists but cannot be read.
+pub fn sample_files(run: &Path) -> Result<Vec<SampleFile>> {
+    let files = files(run)?.into_iter();
+    Ok(files.flat_map(|(step, paths)| paths.into_iter().map(move |path| SampleFile { step, path })).collect())
 }
 
 /// Removes the samples of the steps after `step`: a run that is resumed there

@@ -1,6 +1,6 @@
 //! The keys in which two configurations differ.
 
-use gavel_runs::table_names;
+use crate::named_tables::table_names;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 

@@ -1,0 +1,135 @@
+//! A view as files: they open from a disk, where browsers load no modules and fetch nothing, and from any web server. So
+//! the modules are one classic script, and data are scripts too, which the page loads as it needs them.
+//!
+//! | file | |
+//! |---|---|
+//! | `index.html`, `app.js`, `web/` | the page |
+//! | `data/runs.js` | the list of runs, their details and their differences |
+//! | `data/N/metrics.js` | all metrics of a run |
+//! | `data/N/rows.js` | a row for each of its trajectories |
+//! | `data/N/lines-M.js` | the lines of its M-th file of trajectories, as recorded |
+
+use crate::answer::POLICY;
+use crate::assets::{ASSETS, PAGE, bundle};
+use crate::curves::{Axis, SeriesRequest};
+use crate::error::{Result, ViewError};
+use crate::page::{IndexState, ShownRow, shown};
+use crate::run::ViewedRun;
+use crate::sample::files_of;
+use crate::view::View;
+use gavel_data::files::{open_regular, read_line};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes the view into a new or an empty folder. Returns the bytes of all files.
+///
+/// # Errors
+/// The folder has files, a run cannot be read, or a file cannot be written.
+pub fn export(view: &View, folder: &Path) -> Result<u64> {
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(ViewError::NotEmpty { folder: folder.to_owned() });
+    }
+    let mut out = Out { folder, bytes: 0 };
+    // A policy in a page cannot say who frames it, and the page loads its data as scripts by their names.
+    let is_kept = |rule: &&str| {
+        !["frame-ancestors", "require-trusted-types-for", "trusted-types"]
+            .iter()
+            .any(|name| rule.trim().starts_with(name))
+    };
+    let policy = POLICY.split(';').filter(is_kept).collect::<Vec<_>>().join(";");
+    let page = PAGE
+        .replace("<meta name=\"source\" content=\"server\">", &format!(
+            "<meta name=\"source\" content=\"files\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">"
+        ))
+        .replace("<script type=\"module\" src=\"web/app.js\">", "<script defer src=\"app.js\">");
+    out.write("index.html", page.as_bytes())?;
+    out.write("app.js", bundle().as_bytes())?;
+    for asset in ASSETS.iter().filter(|asset| asset.name.contains('/') || asset.name.ends_with(".css")) {
+        out.write(&format!("web/{}", asset.name), asset.bytes)?;
+    }
+    let mut details = Vec::new();
+    for (number, run) in view.runs.iter().enumerate() {
+        details.push(json!(view.details(number)?));
+        run_files(&mut out, number, run)?;
+    }
+    let count = view.runs.len();
+    let mut differences = Vec::new();
+    for one in 0..count {
+        differences.push((0..count).map(|other| view.difference(one, other)).collect::<Result<Vec<Value>>>()?);
+    }
+    out.data("data/runs.js", "runs", &json!({"runs": view.list(), "details": details, "differences": differences}))?;
+    Ok(out.bytes)
+}
+
+fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<()> {
+    let names = |curves: &crate::curves::Curves| curves.names().into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let metrics = {
+        let curves = run.curves()?;
+        let names = names(&curves);
+        let series = |axis| curves.series(&SeriesRequest { names: names.clone(), axis, ..SeriesRequest::default() });
+        json!({"step": series(Axis::Step), "time": series(Axis::Time), "tokens": series(Axis::Tokens)})
+    };
+    out.data(&format!("data/{number}/metrics.js"), &format!("{number}/metrics"), &metrics)?;
+    run.update();
+    let (state, rows): (IndexState, Vec<(usize, ShownRow)>) = {
+        let index = run.index();
+        let rows = index.rows.iter().enumerate().map(|(at, row)| (row.file as usize, shown(&index, at, row)));
+        (IndexState::of(&index), rows.collect())
+    };
+    out.data(&format!("data/{number}/rows.js"), &format!("{number}/rows"), &json!({"index": state, "rows": rows}))?;
+    for (at, (path, _)) in files_of(run).into_iter().enumerate() {
+        out.lines(&format!("data/{number}/lines-{at}.js"), &format!("{number}/lines-{at}"), &path)?;
+    }
+    Ok(())
+}
+
+struct Out<'a> {
+    folder: &'a Path,
+    bytes: u64,
+}
+
+impl Out<'_> {
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.with(name, |file| file.write_all(bytes))
+    }
+
+    /// A script that hands a value to the page.
+    fn data(&mut self, name: &str, key: &str, value: &impl Serialize) -> Result<()> {
+        let text = safe(serde_json::to_string(value).unwrap_or_default());
+        self.with(name, |file| write!(file, "gavelData({}, {text});", Value::from(key)))
+    }
+
+    /// The same with the lines of a file. Lines that are no JSON are left out.
+    fn lines(&mut self, name: &str, key: &str, path: &Path) -> Result<()> {
+        let mut lines = BufReader::new(open_regular(path).map_err(ViewError::io("read", path))?);
+        let mut line = Vec::new();
+        self.with(name, |file| {
+            write!(file, "gavelData({}, [", Value::from(key))?;
+            while read_line(&mut lines, &mut line)? > 0 {
+                let Ok(value) = serde_json::from_slice::<Value>(&line) else { continue };
+                writeln!(file, "{},", safe(value.to_string()))?;
+            }
+            file.write_all(b"]);")
+        })
+    }
+
+    fn with(&mut self, name: &str, write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> Result<()> {
+        let path = self.folder.join(name);
+        let folder = path.parent().unwrap_or(self.folder);
+        fs::create_dir_all(folder).map_err(ViewError::io("make the folder", folder))?;
+        let mut file = BufWriter::new(File::create_new(&path).map_err(ViewError::io("write", &path))?);
+        write(&mut file).and_then(|()| file.flush()).map_err(ViewError::io("write", &path))?;
+        self.bytes += fs::metadata(&path).map(|found| found.len()).unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// JSON as a script has it: the two line ends that JSON allows in texts are escaped, and so is `<`, with which a script
+/// within a page could end.
+fn safe(json: String) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}

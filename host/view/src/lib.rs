@@ -1,0 +1,45 @@
+//! `gavel view`: runs in the browser.
+//!
+//! | file | |
+//! |---|---|
+//! | `view`, `run` | the runs that are shown, and what is read of each |
+//! | `curves` | metrics as columns, read as the run writes them |
+//! | `index`, `row`, `build` | a row of numbers for each trajectory, made by a thread that follows the run |
+//! | `filter`, `page` | which rows are shown, and in which order |
+//! | `text` | search in messages: a scan of the files with a time limit |
+//! | `sample` | a sample as it was recorded, and its group |
+//! | `scores` | histograms of scores by step |
+//! | `access`, `router`, `answer` | who is answered, and with what |
+//! | `assets`, `export` | the page, as the server and as files |
+//!
+//! Text of models, plugins and rows leaves this crate as JSON only. The page shows it as text: see `web/shown.js`.
+
+mod access;
+mod answer;
+mod assets;
+mod build;
+mod curves;
+mod details;
+mod error;
+mod export;
+mod filter;
+mod index;
+mod page;
+mod place;
+mod router;
+mod row;
+mod run;
+mod sample;
+mod scores;
+mod text;
+mod view;
+
+pub use access::Access;
+pub use curves::{Axis, SeriesRequest};
+pub use error::ViewError;
+pub use export::export;
+pub use filter::{Filter, Sort};
+pub use page::{Page, PageRequest};
+pub use router::router;
+pub use scores::HistogramRequest;
+pub use view::View;

@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""The page in a real browser: every view of a run, hostile texts, keys, links, a run that grows, and the export.
+
+    browser.py GAVEL RUN [--other RUN] [--shots FOLDER] [--million FOLDER]
+
+It needs Playwright (pip install playwright) and Chromium (apt-get install chromium, or CHROMIUM=path). RUN is read
+only; hostile texts are in a run that the test makes.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+from playwright.sync_api import expect, sync_playwright
+
+HOSTILE = [
+    "<script>window.hacked = 1; alert(1)</script>",
+    "<img src=x onerror=\"window.hacked = 1; alert(2)\">",
+    "<svg onload=\"window.hacked = 1\"><style>body { display: none }</style></svg>",
+    "<iframe srcdoc=\"<script>parent.hacked = 1</script>\"></iframe><a href=\"javascript:hacked = 1\">x</a>",
+    "safe\u202etxt.exe\u2066 hidden\u200b",
+    "\x1b[2J\x1b]0;title\x07 \x9b31m",
+    "</script></textarea></pre><base href=http://evil.example/>\u2028${1}",
+]
+ESCAPES = ["\\u{202e}", "\\u{2066}", "\\u{200b}", "\\u{1b}", "\\u{7}", "\\u{9b}", "\\u{2028}"]
+
+
+def line(number, text):
+    verdict = {"outcome": "scored", "score": number / 10, "metrics": {text: 1.0}, "reason": text, "elapsed_us": 3, "cpu_us": 1,
+               "fuel": None, "peak_memory": 1, "stderr": text, "payload": {text: text}, "component": text}
+    return {"id": f"1.0.{number}", "task": "00", "task_id": text, "data_source": text, "step": 1, "trained_step": 1, "group": 0,
+            "sample": number, "trajectory": 0, "prompt": [{"role": text, "content": text}], "prompt_text": text, "status": "completed",
+            "messages": [{"role": "assistant", "content": text, "tool_calls": [{"id": "1", "type": "function", "function": {"name": text, "arguments": text}}]},
+                         {"role": "tool", "name": text, "content": text}],
+            "finish_reason": "stop", "response": text, "turns": 1, "prompt_length": 5, "response_length": 5, "advantage": 0.1,
+            "reward": number / 10, "outcome": "scored", "reason": None, "ground_truth": text, "plugins": {text: verdict}}
+
+
+def hostile_run(folder):
+    run = folder / "hostile"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "plugins").mkdir()
+    name = json.dumps(HOSTILE[1])
+    (run / "config.toml").write_text(f"# {HOSTILE[0]}\nseed = 1\n[model]\npath = {name}\n[x]\n{name} = {name}\n")
+    metrics = {"step": 1, f"reward/{HOSTILE[1]}/mean": 0.5, f"outcome/{HOSTILE[1]}/scored": 3, f"device_wait/{HOSTILE[2]}": 1.5, HOSTILE[0]: 1, "time/timestamp": 1}
+    (run / "metrics.jsonl").write_text("".join(json.dumps({**metrics, "step": step}) + "\n" for step in (1, 2)))
+    (run / "plugins" / "lineups.json").write_text(json.dumps([{"from_step": 1, "plugins": [{"name": HOSTILE[1], "weight": 1, "path": HOSTILE[0], "component": HOSTILE[2]}]}]))
+    lines = "".join(json.dumps(line(number, text), ensure_ascii=False) + "\n" for number, text in enumerate(HOSTILE))
+    (run / "trajectories" / "step-000001.jsonl").write_text(lines)
+    return run
+
+
+class Served:
+    def __init__(self, gavel, *runs):
+        self.process = subprocess.Popen([gavel, "view", *map(str, runs)], stdout=subprocess.PIPE, text=True)
+        first = self.process.stdout.readline()
+        assert first.startswith("open http://127.0.0.1:"), first
+        self.link = first.split()[1]
+        self.base = self.link.split("/?")[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+
+
+class Watcher:
+    """What no page may do."""
+
+    def __init__(self, page):
+        self.page, self.wrong = page, []
+        page.on("dialog", lambda dialog: (self.wrong.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("pageerror", lambda error: self.wrong.append(f"error {error}"))
+        page.on("console", lambda message: message.type == "error" and self.wrong.append(f"console {message.text}"))
+        page.on("request", lambda request: self.request(request.url))
+
+    def request(self, url):
+        if not re.match(r"(http://127\.0\.0\.1:\d+/|file://|data:|about:)", url):
+            self.wrong.append(f"request {url}")
+
+    def check(self):
+        assert not self.wrong, self.wrong
+        assert self.page.evaluate("window.hacked") is None
+        # What texts would have made of themselves.
+        made = self.page.evaluate("document.querySelectorAll('main img, main svg, main iframe, main style, main script, main base, body > style').length")
+        assert made == 0, f"{made} elements were made of texts"
+        assert self.page.evaluate("getComputedStyle(document.body).display") != "none"
+        seen = self.page.evaluate("document.body.innerText")
+        assert not re.search("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]", seen), repr(seen)
+        assert self.page.title() != "title"
+
+
+def until(page, script, seconds=30):
+    """Waits until a script holds. (Playwright's own way evaluates a text in the page, which the policy forbids.)"""
+    end = time.monotonic() + seconds
+    while not page.evaluate(script):
+        assert time.monotonic() < end, script
+        page.wait_for_timeout(50)
+
+
+def settle(page):
+    page.wait_for_load_state("networkidle") if page.url.startswith("file:") else page.wait_for_timeout(400)
+
+
+def hostile_views(page, base, watcher, is_file=False):
+    for view in ["curves", "samples?run=0", "rewards?run=0", "run?run=0", *(f"sample?run=0&id=1.0.{number}" for number in range(len(HOSTILE)))]:
+        page.goto(f"{base}#{view}")
+        page.reload()
+        page.wait_for_selector("main > *:not(.note)")
+        settle(page)
+        # All that is folded too.
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        page.wait_for_timeout(150)
+        watcher.check()
+        if view.startswith("sample?"):
+            text = HOSTILE[int(view[-1])]
+            shown = page.inner_text("main")
+            plain = text if text.isascii() and "\x1b" not in text else None
+            assert plain is None or plain in shown, f"{plain!r} is not shown as it is"
+    text = ""
+    for number in range(len(HOSTILE)):
+        page.goto(f"{base}#sample?run=0&id=1.0.{number}")
+        page.wait_for_selector(f"h2:has-text('1.0.{number}')")
+        text += page.inner_text("main")
+    for escape in ESCAPES:
+        assert escape in text, f"{escape} is not shown"
+    assert page.locator(".escape").count() > 0
+
+
+def attack(browser, served):
+    """A page of another site: it reads nothing, frames nothing, and is not answered under another name."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(served.link)
+    page.wait_for_selector("main figure, main .note")
+    cookies = context.cookies()
+    assert len(cookies) == 1 and cookies[0]["httpOnly"] and cookies[0]["sameSite"] == "Strict", cookies
+    assert "token" not in page.url, page.url
+    assert page.evaluate("document.cookie") == ""
+    with tempfile.TemporaryDirectory() as folder:
+        server = subprocess.Popen(["python3", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        try:
+            other = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline()).group(0)
+            (pathlib.Path(folder) / "evil.html").write_text("<h1>evil</h1>")
+            evil = context.new_page()
+            evil.goto(f"{other}/evil.html")
+            read = evil.evaluate("""async (url) => {
+                const tries = [fetch(url, {credentials: 'include'}), fetch(url, {method: 'POST', body: '{}', credentials: 'include', mode: 'no-cors'}).then((answer) => answer.text())];
+                return Promise.all(tries.map((attempt) => attempt.then((value) => (typeof value === 'string' ? value : value.text()), () => '')));
+            }""", f"{served.base}/api/runs")
+            assert read == ["", ""], read
+            framed = evil.evaluate("""(url) => new Promise((done) => { const frame = document.createElement('iframe'); frame.src = url; frame.onload = () => { try { done(frame.contentDocument?.body.innerText ?? ''); } catch { done(''); } }; document.body.append(frame); })""", served.base)
+            assert "gavel" not in framed.lower(), framed
+        finally:
+            server.terminate()
+            server.wait(10)
+    stranger = browser.new_context().new_page()
+    stranger.goto(served.base)
+    assert "the token is missing" in stranger.inner_text("body")
+    context.close()
+
+
+def tour(page, served, run_count):
+    """What a person does: curves, a zoom that stays, a step's samples, one of them by keys, and back."""
+    page.goto(f"{served.link}#curves?runs=0")
+    page.wait_for_selector("figure canvas")
+    first = page.locator("figure.card").first
+    box = first.locator(".u-over").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 60, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("zoom="))
+    low, high = map(float, re.search(r"zoom=([\d.e+-]+)(?::|%3A)([\d.e+-]+)", page.url).groups())
+    assert low < high
+    page.reload()
+    page.wait_for_selector("figure canvas")
+    expect(page.get_by_role("button", name="whole range")).to_be_visible()
+    box = page.locator("figure.card .u-over").first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 40)
+    expect(page).to_have_url(re.compile(r"#samples\?run=\d+&step_min=(\d+)&step_max=\1"))
+    page.wait_for_selector("table.samples tbody tr")
+    page.go_back()
+    page.wait_for_selector("figure canvas")
+    page.keyboard.press("2")
+    page.wait_for_selector("table.samples tbody tr")
+    until(page, "!document.querySelector('[role=status].note')?.textContent.includes('reading')")
+    page.get_by_role("button", name="reward").click()
+    expect(page).to_have_url(re.compile("sort=reward&down=1"))
+    page.wait_for_selector("th[aria-sort=descending]")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    chosen = page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"h2:has-text('{chosen}')")
+    assert page.locator(".message").count() >= 2 and page.locator(".verdict").count() >= 1
+    assert page.locator(".sibling").count() > 1
+    assert page.evaluate("[...document.getElementById('main').childNodes].every((node) => node.nodeType === 1)"), "stray text"
+    before = page.url
+    page.keyboard.press("j")
+    expect(page).not_to_have_url(before)
+    page.keyboard.press("Escape")
+    page.wait_for_selector("table.samples")
+    assert "sort=reward" in page.url, "the table is as it was"
+    page.keyboard.press("/")
+    page.keyboard.type("Answer: 1")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("text=Answer"))
+    until(page, "document.querySelectorAll('td.preview').length > 0")
+    assert all("answer: 1" in text.lower() for text in page.locator("td.preview").all_inner_texts())
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("3")
+    page.wait_for_selector("table.heat .cell")
+    page.wait_for_selector("section canvas")
+    page.locator("table.heat .cell").first.click()
+    expect(page).to_have_url(re.compile("reward_min="))
+    page.goto(f"{served.base}/#run?run=0")
+    page.wait_for_selector("pre.config")
+    if run_count > 1:
+        page.goto(f"{served.base}/#run?run=0&versus=1")
+        page.wait_for_selector("table >> text=difference")
+    assert page.evaluate("document.querySelectorAll('input:not([type=hidden]), select').values().filter((e) => !e.labels?.length && !e.getAttribute('aria-label')).toArray().length") == 0, "a control without a label"
+
+
+def growing(page, gavel, folder):
+    """A run that writes while its page is open."""
+    run = folder / "growing"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "config.toml").write_text("seed = 1\n")
+    metrics = run / "metrics.jsonl"
+    metrics.write_text('{"step":1,"loss":5}\n{"step":2,"loss":4}\n')
+    with Served(gavel, run) as served:
+        page.goto(served.link)
+        page.wait_for_selector("figure canvas")
+        assert "4" in page.locator("figure .legend").first.inner_text()
+        with metrics.open("a") as file:
+            file.write('{"step":3,"loss":0.125,"kl":7}\n')
+        page.wait_for_selector("figcaption:has-text('kl')", timeout=10000)
+        until(page, "[...document.querySelectorAll('.legend')].some((legend) => legend.textContent.includes('0.125'))")
+        page.goto(f"{served.base}/#samples?run=0")
+        page.wait_for_selector("text=/records no samples|recorded no sample/")
+        (run / "part").write_text(json.dumps(line(0, "new text")) + "\n")
+        (run / "part").rename(run / "trajectories" / "step-000003.jsonl")
+        with metrics.open("a") as file:
+            file.write('{"step":4,"loss":0.1}\n')
+        page.wait_for_selector("td.preview:has-text('new text')", timeout=15000)
+        shutil.rmtree(run)
+        page.wait_for_selector("#runs .failed", timeout=15000)
+
+
+VIEWS = {"curves": "curves?q=", "samples": "samples?run=0&sort=reward&down=1", "sample": None, "rewards": "rewards?run=0", "run": "run?run=0&versus=1"}
+
+
+def shots(browser, served, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for scheme in ["light", "dark"]:
+        for width in [1280, 400]:
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            page = context.new_page()
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            for name, view in VIEWS.items():
+                if view is None:
+                    page.locator("a.row").nth(3).click()
+                else:
+                    page.goto(f"{served.base}/#{view}")
+                page.wait_for_timeout(1500)
+                wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+                assert wide <= 0, f"{name} is {wide} pixels too wide at {width}"
+                page.screenshot(path=str(folder / f"{name}-{scheme}-{width}.png"))
+            context.close()
+
+
+def paint(browser, served):
+    page = browser.new_page()
+    page.goto(served.link)
+    page.wait_for_selector("figure canvas")
+    times = page.evaluate("performance.getEntriesByType('paint').map((entry) => [entry.name, entry.startTime])")
+    page.reload()
+    start = time.monotonic()
+    page.wait_for_selector("figure canvas")
+    print("paint", {name: round(at) for name, at in times}, "first plot after a reload", round((time.monotonic() - start) * 1e3), "ms")
+    page.close()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("gavel")
+    parser.add_argument("run", type=pathlib.Path)
+    parser.add_argument("--other", type=pathlib.Path)
+    parser.add_argument("--shots", type=pathlib.Path)
+    parser.add_argument("--million", type=pathlib.Path)
+    given = parser.parse_args()
+    runs = [run for run in (given.run, given.other) if run]
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        browser = playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        with Served(given.gavel, *runs) as served:
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            watcher = Watcher(page)
+            tour(page, served, len(runs))
+            watcher.check()
+            page.close()
+            print("tour: ok")
+            paint(browser, served)
+            attack(browser, served)
+            print("attacks from other pages: ok")
+            if given.shots:
+                shots(browser, served, given.shots)
+                print(f"screenshots: {given.shots}")
+        run = hostile_run(folder)
+        with Served(given.gavel, run) as served:
+            page = browser.new_page()
+            watcher = Watcher(page)
+            page.goto(served.link)
+            hostile_views(page, f"{served.base}/", watcher)
+            page.close()
+            print("hostile texts: ok")
+        page = browser.new_page()
+        growing(page, given.gavel, folder)
+        page.close()
+        print("a run that grows: ok")
+        subprocess.run([given.gavel, "view", str(run), "--export", str(folder / "page")], check=True)
+        page = browser.new_page()
+        watcher = Watcher(page)
+        page.goto(f"file://{folder}/page/index.html")
+        hostile_views(page, f"file://{folder}/page/index.html", watcher, True)
+        page.close()
+        subprocess.run([given.gavel, "view", str(given.run), "--export", str(folder / "demo")], check=True)
+        page = browser.new_page()
+        watcher = Watcher(page)
+        page.goto(f"file://{folder}/demo/index.html")
+        page.wait_for_selector("figure canvas")
+        page.goto(f"file://{folder}/demo/index.html#samples?run=0&sort=reward&down=1&outcome=scored&text=Answer")
+        page.wait_for_selector("a.row")
+        page.locator("a.row").first.click()
+        page.wait_for_selector(".verdict")
+        page.goto(f"file://{folder}/demo/index.html#rewards?run=0")
+        page.wait_for_selector("table.heat .cell")
+        watcher.check()
+        page.close()
+        print("export: ok")
+        if given.million:
+            with Served(given.gavel, given.million) as served:
+                page = browser.new_page()
+                started = time.monotonic()
+                page.goto(served.link)
+                page.wait_for_selector("figure canvas")
+                print("million: first plot", round((time.monotonic() - started) * 1e3), "ms")
+                page.goto(f"{served.base}/#samples?run=0")
+                started = time.monotonic()
+                page.wait_for_selector("a.row")
+                print("million: first rows", round((time.monotonic() - started) * 1e3), "ms")
+                until(page, "!document.querySelector('p.note[role=status]').textContent.includes('reading')", seconds=300)
+                print("million: index complete after", round(time.monotonic() - started, 1), "s")
+                for view in ["samples?run=0&sort=reward&down=1", "samples?run=0&outcome=fault", "samples?run=0&reward_min=0.9&source=math&end=length"]:
+                    page.goto(f"{served.base}/#{view}")
+                    page.wait_for_timeout(1500)
+                    print("million:", view, page.inner_text("p.note[role=status]"))
+                page.close()
+        browser.close()
+    print("all ok")
+
+
+if __name__ == "__main__":
+    main()
