@@ -35,11 +35,9 @@ const CREDIT: [(&str, &str, &str); 4] = [
 const PPO: &str = "gae";
 
 /// Ways to draw tokens: name, and what they add to `demo/train.toml`. The grammar is the form that the demo rewards.
-const DRAWS: [(&str, &str); 6] = [
+const DRAWS: [(&str, &str); 4] = [
     ("as the demo", ""),
     ("int8", "[rollout]\nquantization = \"int8\"\n\n[train.off_policy]\nrollout_is = \"token\"\n"),
-    ("top_p", "[rollout]\ntop_p = 0.9\n"),
-    ("top_p without masks", "[rollout]\ntop_p = 0.9\n\n[train.off_policy]\nsampling_mask = false\n"),
     ("a grammar", "[rollout]\ngrammar = { regex = 'Answer: [0-9]( [0-9])*' }\n"),
     (
         "a grammar without masks",

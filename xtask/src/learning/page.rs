@@ -72,7 +72,7 @@ fn part(page: &mut String, kind: Kind, cases: &[&Case], learned: &[Learned]) {
             "The policy of `cargo xtask demo-tools` may call a calculator before it answers. The runs have the settings of `demo/tools.toml`: GRPO, 40 steps of 128 samples. `the answer` has the demo's reward, whether the answer is right. `the answer and the call` adds 0.5 for a sample whose calculator gave the right number ([tool-credit](../plugins/tool-credit/README.md)). The other runs give 0.5 to the turn that called it, or -0.5 if the number was wrong, and compare [turns](algorithms.md#rewards-of-turns) by `index`, `return` or `state`.\n\n"
         }
         Kind::Draws => {
-            "`int8` draws with [weights of 8 bits](configuration.md#rollout), and corrects the update by `rollout_is = \"token\"`. `top_p` draws with `top_p = 0.9`. The grammar allows the form that the demo rewards, `Answer: [0-9]( [0-9])*`, and nothing else. [Masks](algorithms.md#what-could-be-drawn) are what training knows about the tokens that could be drawn; `without masks`, it takes the whole softmax. Validation draws in the same way, so what is valid is bound by the grammar too.\n\n"
+            "`int8` draws with [weights of 8 bits](configuration.md#fewer-bits), and corrects the update by `rollout_is = \"token\"`. The grammar allows the form that the demo rewards, `Answer: [0-9]( [0-9])*`, and nothing else. [Masks](algorithms.md#what-could-be-drawn) are what training knows about the tokens that could be drawn; `without masks`, it takes the whole softmax. Validation draws in the same way, so what is valid is bound by the grammar too.\n\n"
         }
     };
     // Writing to a text does not fail.
