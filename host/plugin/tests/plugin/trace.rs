@@ -67,7 +67,7 @@ fn a_judger_sees_states_objects_and_speakers() {
     sandbox.handle().block_on(async {
         let plugin = Plugin::load(&sandbox, PluginSpec::new("witness", guest("witness"))).await.unwrap();
         let without = Sample { extra: None, states: Default::default(), ..full_sample() };
-        let notes = plugin.judge(&[full_sample().into(), without.into()], 7).await.into_iter().map(|evaluation| {
+        let notes = plugin.judge(&[full_sample(), without].map(Arc::new), 7).await.into_iter().map(|evaluation| {
             let Outcome::Scored(score) = evaluation.outcome else { panic!("not scored") };
             serde_json::from_str::<Value>(&score.note.unwrap()).unwrap()
         });
