@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, reason = "what it prints is its own")]
 
 mod attacks;
+mod c_program;
 mod cache;
 mod changed;
 mod command;

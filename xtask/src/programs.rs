@@ -1,12 +1,12 @@
 //! Builds the programs that plugins run as children. Each is a folder of
 //! `programs/` with a world `program` in `wit/`, and code in `main.py` or
-//! `main.js`.
+//! `main.js`. `c_program.rs` builds the one that runs C.
 
 use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::guests::put;
 use crate::setup::cannot;
-use crate::{node, ui};
+use crate::{c_program, node, ui};
 use gavel_project::{Inputs, Stamp};
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,6 +78,8 @@ pub fn build(root: &Path, environment: &Path, folder: &Path) -> Result<BTreeSet<
     let javascript = with_main(&sources, "main.js")?;
     build_with(&Tool::javascript()?, root, &javascript, folder)?;
     names.extend(javascript);
+    c_program::build(root, folder)?;
+    names.insert(c_program::NAME.to_owned());
     Ok(names)
 }
 

@@ -79,6 +79,16 @@ pub fn test_tools() -> Result<PathBuf> {
     install_tools(&TEST_TOOLS)
 }
 
+/// Provides the compiler of C. Returns the folder of its Python.
+pub fn c_compiler() -> Result<PathBuf> {
+    install_tools(&[ZIG])
+}
+
+/// The package of the compiler of C, with its version.
+pub fn zig_version() -> &'static str {
+    ZIG.packages.first().copied().unwrap_or_default()
+}
+
 /// Provides the tools that wheels are made with. Returns the folder of their
 /// programs.
 pub fn wheel_tools() -> Result<PathBuf> {

@@ -5,7 +5,7 @@ use crate::command::Call;
 use crate::failure::{Failure, Result};
 use crate::test_programs::{Program, Report};
 use crate::ui::Seconds;
-use crate::{guests, python, setup, structure, test_programs, ui, wheel};
+use crate::{c_program, guests, python, setup, structure, test_programs, ui, wheel};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -43,7 +43,8 @@ pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
         // Without optimisation: only their logic is tested, and their release profile takes minutes to link.
         // The SDK is tested with the host.
         let arguments = ["test", "--workspace", "--exclude", "gavel-sdk", "--no-fail-fast"];
-        Call::cargo(arguments).within(&root.join("plugins")).show("tests of the plugins failed")
+        Call::cargo(arguments).within(&root.join("plugins")).show("tests of the plugins failed")?;
+        c_program::test(root)
     };
     let python = || {
         let arguments = ["-m", "unittest", "discover", "-s", "tests"];
@@ -67,7 +68,7 @@ pub fn run(root: &Path, selected: Option<&Selected>) -> Result<()> {
         part("no circles of files", true, &circles),
         part("links between pages lead somewhere", true, &links),
         part("host", selected.is_none_or(|selected| !selected.suites.is_empty()), &host),
-        part("plugins' own logic", selected.is_none_or(|selected| selected.plugins), &plugins),
+        part("plugins' and programs' own logic", selected.is_none_or(|selected| selected.plugins), &plugins),
         part("Python SDK", selected.is_none(), &python),
         part("Python package for trainers", selected.is_none_or(Selected::has_trainers), &trainers),
         part("JavaScript SDK", selected.is_none(), &js),

@@ -14,16 +14,18 @@ use std::path::{Path, PathBuf};
 const NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
 /// Writes Gavel's licence, and `THIRD-PARTY-LICENSES.txt` with the licences of everything else: crates, Rust's standard
-/// library, Python and the packages in plugins, the engine of JavaScript, the plots of `gavel view`, libtorch and its
-/// libraries.
+/// library, Python and the packages in plugins, the engine of JavaScript, the compiler of C, the plots of `gavel view`,
+/// libtorch and its libraries.
 pub fn write(root: &Path, libtorch: &Path, environment: &Path, folder: &Path) -> Result<()> {
     let own = folder.join("LICENSE");
     fs::copy(root.join("LICENSE"), &own).map_err(|error| cannot("write", &own, &error))?;
     let mut texts = Texts::default();
-    for workspace in [root, &root.join("plugins")] {
+    let c = root.join("programs/c");
+    for workspace in [root, &root.join("plugins"), &c] {
         crates(workspace, &mut texts)?;
     }
     rust(&mut texts)?;
+    texts.add("wcc of xcc, in the program that runs C", &c.join("vendor/xcc"));
     python(&root.join("plugins"), environment, &mut texts)?;
     javascript(&mut texts)?;
     page(root, &mut texts);

@@ -1,0 +1,33 @@
+#pragma once
+#include <stddef.h>
+void *memccpy(void *to, const void *from, int c, size_t size);
+void *memchr(const void *data, int c, size_t size);
+int memcmp(const void *a, const void *b, size_t size);
+void *memcpy(void *to, const void *from, size_t size);
+void *memmem(const void *data, size_t size, const void *part, size_t length);
+void *memmove(void *to, const void *from, size_t size);
+void *memset(void *to, int c, size_t size);
+char *stpcpy(char *to, const char *from);
+char *strcat(char *to, const char *from);
+char *strchr(const char *text, int c);
+int strcmp(const char *a, const char *b);
+int strcoll(const char *a, const char *b);
+char *strcpy(char *to, const char *from);
+size_t strcspn(const char *text, const char *set);
+char *strdup(const char *text);
+char *strerror(int number);
+size_t strlen(const char *text);
+char *strncat(char *to, const char *from, size_t size);
+int strncmp(const char *a, const char *b, size_t size);
+char *strncpy(char *to, const char *from, size_t size);
+char *strndup(const char *text, size_t size);
+size_t strnlen(const char *text, size_t size);
+char *strpbrk(const char *text, const char *set);
+char *strrchr(const char *text, int c);
+char *strsep(char **text, const char *set);
+size_t strspn(const char *text, const char *set);
+char *strstr(const char *text, const char *part);
+char *strtok(char *text, const char *set);
+char *strtok_r(char *text, const char *set, char **state);
+int strcasecmp(const char *a, const char *b);
+int strncasecmp(const char *a, const char *b, size_t size);

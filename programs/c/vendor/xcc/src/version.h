@@ -1,0 +1,3 @@
+#pragma once
+
+#define VERSION  "0.1.12"
