@@ -1,6 +1,6 @@
 //! Tests that are written as code: MBPP's list of assertions, HumanEval's
-//! `check`, functions of pytest, as in KodCode, and the assertions of MultiPL-E
-//! and HumanEval-X in JavaScript.
+//! `check`, functions of pytest, as in KodCode, the assertions of MultiPL-E and
+//! HumanEval-X in JavaScript, and assertions in C.
 
 use crate::language::Language;
 use gavel_sdk::{Failure, Reference};
@@ -50,7 +50,7 @@ impl Tests {
                 }
             }
             Ok(_) => Ok(None),
-            Err(_) if language == Language::JavaScript && truth.contains("assert") => {
+            Err(_) if matches!(language, Language::JavaScript | Language::C) && truth.contains("assert") => {
                 read(Written { test: Some(truth.to_owned()), ..Written::default() })
             }
             Err(_) if language == Language::Python && truth.contains("def test") => {
@@ -87,6 +87,7 @@ impl Tests {
                 let setup = imports.chain(test_setup_code).collect::<Vec<_>>().join("\n");
                 Self { setup, cases: Some(cases) }
             }
+            (None, Some(test), _) if language == Language::C => Self { setup: String::new(), cases: Some(vec![test]) },
             (None, test, function) if language == Language::JavaScript => match (test.or(tests), function) {
                 (Some(setup), Some(function)) if setup.contains("check") => {
                     Self { setup, cases: Some(vec![format!("check({function})")]) }
@@ -113,7 +114,7 @@ impl Tests {
 /// The fields that have tests.
 fn names(language: Language) -> &'static [&'static str] {
     match language {
-        Language::Python => &["test_list", "test"],
+        Language::Python | Language::C => &["test_list", "test"],
         Language::JavaScript => &["test_list", "test", "tests"],
     }
 }

@@ -41,6 +41,7 @@ mod tests {
         assert_eq!(super::of(response, Language::JavaScript), "c\n");
         assert_eq!(super::of(response, Language::Python), "a\n");
         assert_eq!(super::of("```\nb\n```\n```ts\nc\n```", Language::JavaScript), "b\n");
+        assert_eq!(super::of("```cpp\na\n```\n```C\nb\n```", Language::C), "b\n");
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub enum Language {
     Python,
     /// Run by `programs/javascript`.
     JavaScript,
+    /// Run by `programs/c`.
+    C,
 }
 
 impl Language {
@@ -18,6 +20,7 @@ impl Language {
         match self {
             Self::Python => "python",
             Self::JavaScript => "javascript",
+            Self::C => "c",
         }
     }
 
@@ -26,6 +29,7 @@ impl Language {
         let names: &[&str] = match self {
             Self::Python => &["python", "python3", "py", "py3"],
             Self::JavaScript => &["javascript", "js", "node", "nodejs", "jsx", "mjs", "cjs"],
+            Self::C => &["c", "c99", "c11", "h"],
         };
         names.iter().any(|name| word.eq_ignore_ascii_case(name))
     }

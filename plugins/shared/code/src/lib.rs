@@ -12,6 +12,7 @@ mod repeat;
 mod rounds;
 mod tester;
 mod verdict;
+mod written;
 
 pub use language::Language;
 pub use tester::{CPU_MS, MAX_TESTS, Tester};

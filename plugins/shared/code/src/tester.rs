@@ -53,7 +53,11 @@ impl Tester {
             None => Tests::of_columns(self.language, reference)?,
         };
         if let Some(tests) = tests {
-            return Ok(self.check(code, &tests)?.verdict(self.all_or_nothing));
+            let tally = match self.language {
+                Language::C => self.compare(code, &tests)?,
+                Language::Python | Language::JavaScript => self.check(code, &tests)?,
+            };
+            return Ok(tally.verdict(self.all_or_nothing));
         }
         let truth = reference.require_ground_truth()?;
         let most = self.max_tests.get();
