@@ -51,6 +51,32 @@ fn every_conversation_of_an_agent_is_a_trajectory_that_is_learned_from() {
 }
 
 #[test]
+fn a_reward_that_reads_speakers_gives_each_its_own() {
+    let project = Project::new();
+    let reward = format!("reward=[{{name = 'speakers', path = {:?}}}]", built("guests/speakers.wasm"));
+    let settings = [&reward, "agent.reward_to='by-agent'", "train.algorithm='dr_grpo'", "train.steps=1"];
+    succeed(&project, &debate(&settings));
+    let said_last = |line: &serde_json::Map<String, Value>| {
+        let said = line["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+        f64::from(said.bytes().map(u32::from).sum::<u32>() % 5)
+    };
+    let mut compared = BTreeMap::<(String, String), Vec<(f64, f64)>>::new();
+    for line in lines(&project.path("runs/run/trajectories/step-000001.jsonl")) {
+        let speaker = line["opening"]["speaker"].as_str().unwrap().to_owned();
+        let own = said_last(&line);
+        assert_eq!(line["plugins"]["speakers"]["metrics"][format!("reward/{speaker}")], own, "{line:?}");
+        let group = line["id"].as_str().unwrap().rsplit_once('.').unwrap().0.to_owned();
+        compared.entry((group, speaker)).or_default().push((own, line["advantage"].as_f64().unwrap()));
+    }
+    assert_eq!(compared.len(), 2 * 4);
+    assert!(compared.values().flatten().any(|(_, advantage)| *advantage != 0.0));
+    for own in compared.values() {
+        let mean = own.iter().map(|(reward, _)| reward).sum::<f64>() / 4.0;
+        assert!(own.iter().all(|(reward, advantage)| (advantage - (reward - mean)).abs() < 1e-6), "{own:?}");
+    }
+}
+
+#[test]
 fn a_run_continues_with_its_own_agent() {
     let project = Project::new();
     let agent = project.path("agent.wasm");
