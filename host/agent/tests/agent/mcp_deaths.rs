@@ -58,7 +58,10 @@ impl Mortal {
             let (key, tools) = (policy.conversation(), Some(Tools { set, limits }));
             let episode = Episode { task, index: 0, prompt, max_tokens: 100_000, seed: 1, tool_seed: 2, key, tools };
             let first = policy.generate(vec![episode.first_request()]).await.unwrap().remove(0);
-            episode.play(&policy, first, &EpisodeProgress::default()).await.unwrap().trajectories.remove(0)
+            let mut sample = episode.play(&policy, first, &EpisodeProgress::default()).await.unwrap();
+            // A server keeps its state to itself.
+            assert!(sample.states.is_empty(), "{:?}", sample.states);
+            sample.trajectories.remove(0)
         })
     }
 

@@ -59,6 +59,8 @@ fn expected(name: &str) -> Option<fn(&Outcome) -> bool> {
         "invalid-input" | "obeys" => |outcome| matches!(outcome, Fault { whose: Blame::Input, .. }),
         "random" => |outcome| matches!(outcome, Scored(score) if score.value == 4_999_950_000.0),
         "probe" => |outcome| matches!(outcome, Scored(_)),
+        // The one conversation has no speaker.
+        "speakers" => |outcome| matches!(outcome, Scored(score) if score.metrics[0].name == "reward/"),
         "loops" => |outcome| matches!(outcome, Scored(score) if score.value == 1.0),
         "gullible" | "sleepy" | "stateful" | "unsure" => {
             |outcome| matches!(outcome, Scored(score) if score.value == 1.0)
@@ -76,7 +78,7 @@ async fn every_guest_gets_its_outcome_and_gets_it_again() {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         // These do not load without a grant, do not score single samples, or need a sample of their own: http.rs, chat.rs,
         // exec.rs, groups.rs, reading.rs, trace.rs, tools.rs and agents.rs of gavel-agent, and gavel-pipeline test them.
-        let others = "fetch asks runs child shortest sums ranks reads traces toolbox acts estimators draws witness speakers";
+        let others = "fetch asks runs child shortest sums ranks reads traces toolbox acts estimators draws witness";
         if others.split(' ').any(|other| other == name) {
             continue;
         }
