@@ -64,12 +64,19 @@ for seed in range(3):
     assert name == "say" and arguments["word"] in ("yes", "no"), (name, arguments)
 for name, arguments in called(tool_choice="required"):
     assert set(arguments) == {"a", "b"} if name == "add" else name == "say", (name, arguments)
+# Only tools that are allowed are called, and one call is told where several are not wanted.
+allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [function]}}
+for seed in range(3):
+    calls = called(tool_choice=allowed, seed=seed)
+    assert calls and all(name == "say" for name, _ in calls), calls
+    assert called(tool_choice=allowed, seed=seed, parallel_tool_calls=False) == calls[:1]
 deltas = [chunk.choices[0] for chunk in chat(tools=both, tool_choice=function, stream=True, **short)]
 [streamed] = [part for delta in deltas for part in delta.delta.tool_calls or []]
 assert streamed.function.name == "say" and json.loads(streamed.function.arguments)["word"] in ("yes", "no"), streamed
 for options, why in [
     ({"tool_choice": {"type": "function", "function": {"name": "sub"}}}, "there is no tool `sub`"),
     ({"tool_choice": "always"}, "`tool_choice` must be"),
+    ({"tool_choice": allowed}, 'allows "say", which is not in `tools`'),
     ({"tool_choice": "required", "response_format": {"type": "json_object"}}, "do not go together"),
 ]:
     try:

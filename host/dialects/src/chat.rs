@@ -82,6 +82,14 @@ impl Chat {
         self.set("tool_choice", Some(json!({"type": "function", "function": {"name": name}})));
     }
 
+    /// A reply may call these tools alone; `mode` says whether it must.
+    pub(crate) fn may_call(&mut self, names: &[String], mode: &str) {
+        let tools: Vec<Value> =
+            names.iter().map(|name| json!({"type": "function", "function": {"name": name}})).collect();
+        let allowed = json!({"mode": mode, "tools": tools});
+        self.set("tool_choice", Some(json!({"type": "allowed_tools", "allowed_tools": allowed})));
+    }
+
     pub(crate) fn into_body(mut self) -> Value {
         let mut body = Map::new();
         body.extend(self.body.remove("model").map(|model| ("model".to_owned(), model)));

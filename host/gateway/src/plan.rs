@@ -63,7 +63,7 @@ pub(crate) fn check(asked: &ChatRequest) -> Result<usize, ApiError> {
     settings.check()?;
     let choices = settings.choices(1)?;
     let tools = asked.check()?;
-    if let Some(field) = asked.grammar_field(tools)? {
+    if let Some(field) = asked.grammar_field(&tools)? {
         let what =
             format!("`{field}`: the run decides how tokens are drawn, and binds them to no grammar of a request");
         return Err(ApiError::field(field, what));
@@ -89,7 +89,7 @@ pub(crate) fn locate(
     text: &TextModel,
     find: impl FnOnce(&[Hash]) -> Option<Continued>,
 ) -> Result<Located, Refused> {
-    let tools = asked.check()?.to_vec();
+    let tools = asked.check()?;
     let messages: Vec<Message> = asked.messages().iter().map(digest::normal).collect();
     let mut variables = row_kwargs.clone();
     variables.extend(asked.template_variables());

@@ -132,7 +132,7 @@ fn function_calling(mut config: Fields, chat: &mut Chat) -> Result<(), Refused> 
         // It is called once.
         ("ANY", [name]) => chat.must_call(name),
         ("ANY", _) if all => chat.set("tool_choice", Some("required")),
-        ("ANY", _) => return Err(Refused::unsupported(place, "name one function, or all of them")),
+        ("ANY", _) => chat.may_call(&names, "required"),
         _ => return Err(Refused::unsupported(config.path("mode"), "AUTO, ANY and NONE are")),
     }
     config.only("streamFunctionCallArguments", &["false"], "")?;

@@ -94,17 +94,10 @@ fn tool(mut tool: Fields, chat: &mut Chat) -> Result<(), Refused> {
 fn tool_choice(mut choice: Fields, chat: &mut Chat) -> Result<(), Refused> {
     let kind = choice.need_text("type")?;
     let single = choice.flag("disable_parallel_tool_use")? == Some(true);
+    chat.set("parallel_tool_calls", single.then_some(false));
     match kind.as_str() {
         "none" => chat.set("tool_choice", Some("none")),
-        "auto" if single && !chat.tools.is_empty() => return Err(not_single(&choice)),
         "auto" => chat.set("tool_choice", Some("auto")),
-        "any" if single => match &chat.tools[..] {
-            [tool] => {
-                let name = tool["function"]["name"].as_str().unwrap_or_default().to_owned();
-                chat.must_call(&name);
-            }
-            _ => return Err(not_single(&choice)),
-        },
         "any" => chat.set("tool_choice", Some("required")),
         // It is called once.
         "tool" => {
@@ -114,11 +107,6 @@ fn tool_choice(mut choice: Fields, chat: &mut Chat) -> Result<(), Refused> {
         _ => return Err(Refused::field(choice.path("type"), " must be auto, any, tool or none")),
     }
     choice.done()
-}
-
-fn not_single(choice: &Fields) -> Refused {
-    let hint = "a reply is bound to one call only by {\"type\": \"tool\", \"name\": …}";
-    Refused::unsupported(choice.path("disable_parallel_tool_use"), hint)
 }
 
 /// Whether thoughts are hidden.

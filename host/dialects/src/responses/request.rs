@@ -173,10 +173,8 @@ fn tool_choice(choice: Value, chat: &mut Chat) -> Result<(), Refused> {
             match (mode.as_str(), &names[..]) {
                 ("auto" | "required", _) if all => chat.set("tool_choice", Some(mode.as_str())),
                 ("required", [name]) => chat.must_call(name),
-                _ => {
-                    let hint = "name one tool with the mode required, or all tools";
-                    return Err(Refused::unsupported("tool_choice.tools", hint));
-                }
+                ("auto" | "required", _) => chat.may_call(&names, &mode),
+                _ => return Err(Refused::field("tool_choice.mode", " must be auto or required")),
             }
         }
         _ => return Err(Refused::unsupported("tool_choice.type", "function and allowed_tools are")),

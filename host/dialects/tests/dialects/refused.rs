@@ -90,10 +90,6 @@ async fn what_cannot_be_done_is_refused_by_its_field() {
                     "`tools[0].type` is not supported",
                 ),
                 (json!({"tools": [{"name": "a"}]}), "`tools[0].input_schema` is missing"),
-                (
-                    json!({"tools": [tool, tool], "tool_choice": {"type": "any", "disable_parallel_tool_use": true}}),
-                    "`tool_choice.disable_parallel_tool_use` is not supported",
-                ),
                 (json!({"tool_choice": {"type": "required"}}), "`tool_choice.type` must be auto, any, tool or none"),
                 (json!({"thinking": {"type": "between_tools"}}), "`thinking.type` must be enabled"),
                 (json!({"container": "c"}), "`container` is not supported"),

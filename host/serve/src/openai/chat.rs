@@ -26,6 +26,8 @@ pub struct ChatRequest {
     messages: Vec<Message>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
+    /// Whether a reply may have several calls.
+    parallel_tool_calls: Option<bool>,
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
     /// Variables of the chat template, such as `enable_thinking`.
@@ -75,14 +77,15 @@ impl ChatRequest {
     /// `calls_before` on.
     pub fn replies(&self, tools: Vec<Value>, text: &TextModel, calls_before: usize) -> Replies {
         let calls = !tools.is_empty() && text.template.tool_call_format().is_some();
-        Replies { tools, calls, calls_before, logprobs: self.has_logprobs(), stops: self.settings.stop() }
+        let most_calls = if self.parallel_tool_calls == Some(false) { 1 } else { usize::MAX };
+        Replies { tools, calls, calls_before, most_calls, logprobs: self.has_logprobs(), stops: self.settings.stop() }
     }
 
     /// Refuses fields that would be ignored, and gives the tools that the model may call.
     ///
     /// # Errors
     /// The first of these fields.
-    pub fn check(&self) -> Result<&[Value], ApiError> {
+    pub fn check(&self) -> Result<Vec<Value>, ApiError> {
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "`messages` is empty"));
         }
@@ -100,10 +103,7 @@ impl ChatRequest {
             let what = format!("`top_logprobs` must be at most {MOST_LOGPROBS}, not {more}");
             return Err(ApiError::field("top_logprobs", what));
         }
-        match ToolChoice::of(self.tool_choice.as_ref())? {
-            ToolChoice::None => Ok(&[]),
-            _ => Ok(self.tools.as_deref().unwrap_or_default()),
-        }
+        ToolChoice::of(self.tool_choice.as_ref())?.shown(self.tools.as_deref().unwrap_or_default())
     }
 
     /// The grammar that responses are bound to, if there is one.
@@ -144,7 +144,7 @@ pub(super) async fn count(server: &Server, asked: ChatRequest, size: Size) -> Re
         server.check_model(asked.settings.model.as_deref())?;
         asked.settings.check()?;
         let tools = asked.check()?;
-        Ok::<_, ApiError>(asked.prompt(tools, server.engine.text(), server.engine.room(0))?.len())
+        Ok::<_, ApiError>(asked.prompt(&tools, server.engine.text(), server.engine.room(0))?.len())
     };
     aside(size, count).await?
 }
@@ -156,7 +156,7 @@ pub(super) async fn complete(server: Server, asked: ChatRequest, size: Size) -> 
         of_prompt.check_model(asked.settings.model.as_deref())?;
         asked.settings.check()?;
         asked.settings.choices(1)?;
-        let tools = asked.check()?.to_vec();
+        let tools = asked.check()?;
         let grammar = asked.grammar(&tools)?;
         let prompt = asked.prompt(&tools, of_prompt.engine.text(), of_prompt.engine.room(0))?;
         Ok::<_, ApiError>((asked, tools, grammar, prompt))
@@ -211,6 +211,8 @@ pub struct Replies {
     /// Whether the model may call them.
     calls: bool,
     calls_before: usize,
+    /// The calls of a reply that are told, as in vLLM.
+    most_calls: usize,
     logprobs: bool,
     /// The stop texts.
     stops: Arc<[String]>,
@@ -260,6 +262,7 @@ impl Replies {
                 let calls: Vec<Value> = reply
                     .tool_calls
                     .iter()
+                    .take(self.most_calls)
                     .map(|call| {
                         json!({"id": call.id, "type": "function",
                                "function": {"name": call.name, "arguments": call.arguments}})
@@ -388,8 +391,12 @@ mod tests {
     }
 
     fn told(model: &TextModel, text: &str, tools: &[Value]) -> (Value, bool) {
-        let calls = !tools.is_empty() && model.template.tool_call_format().is_some();
-        let replies = Replies { tools: tools.to_vec(), calls, calls_before: 2, logprobs: false, stops: Arc::default() };
+        told_to(json!({"messages": []}), model, text, tools)
+    }
+
+    fn told_to(asked: Value, model: &TextModel, text: &str, tools: &[Value]) -> (Value, bool) {
+        let asked: ChatRequest = serde_json::from_value(asked).unwrap();
+        let replies = asked.replies(tools.to_vec(), model, 2);
         let ids = model.tokenizer.encode(text).unwrap();
         replies.message(model, Whole { text: text.to_owned(), ids }).unwrap()
     }
@@ -414,6 +421,12 @@ mod tests {
         let (message, called) = told(&model, &format!("I add.\n<tool_call>\n{call}\n</tool_call>"), &tools);
         assert!(called && message["content"] == "I add.");
         assert_eq!(message["tool_calls"][0]["function"]["arguments"], json!({"a": value}).to_string());
+
+        // Where several calls are not wanted, the first is told.
+        let two = format!("{reply}\n{}", reply.replace("I add.\n", "").replace('2', "3"));
+        let calls = |asked: Value| told_to(asked, &model, &two, &tools).0["tool_calls"].as_array().unwrap().clone();
+        let (all, one) = (calls(json!({"messages": []})), calls(json!({"messages": [], "parallel_tool_calls": false})));
+        assert_eq!((all.len(), &all[..1]), (2, &one[..]));
 
         assert_eq!(told(&model, reply, &[]), (json!({"role": "assistant", "content": reply}), false));
         assert_eq!(told(&model, "5", &tools), (json!({"role": "assistant", "content": "5"}), false));

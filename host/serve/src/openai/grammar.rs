@@ -44,7 +44,15 @@ pub(super) enum ToolChoice<'c> {
     None,
     Required,
     Function(&'c str),
+    /// The tools of these names are the only ones, and one of them must be called or not.
+    Allowed {
+        names: Vec<&'c str>,
+        must_call: bool,
+    },
 }
+
+const CHOICES: &str = "`tool_choice` must be \"auto\", \"none\", \"required\", {\"type\": \"function\", \"function\": {\"name\": …}} or \
+                       {\"type\": \"allowed_tools\", \"allowed_tools\": {\"mode\": …, \"tools\": […]}}";
 
 impl<'c> ToolChoice<'c> {
     pub(super) fn of(field: Option<&'c Value>) -> Result<Self, ApiError> {
@@ -55,16 +63,42 @@ impl<'c> ToolChoice<'c> {
             Some("required") => return Ok(Self::Required),
             _ => {}
         }
-        let name = field["function"]["name"].as_str().filter(|_| field["type"] == "function");
-        let what = "`tool_choice` must be \"auto\", \"none\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": …}}";
-        name.map(Self::Function).ok_or_else(|| ApiError::field("tool_choice", format!("{what}, not {field}")))
+        let name = |tool: &'c Value| tool["function"]["name"].as_str().filter(|_| tool["type"] == "function");
+        let allowed = || {
+            let allowed = Some(&field["allowed_tools"]).filter(|_| field["type"] == "allowed_tools")?;
+            let must_call = match allowed["mode"].as_str()? {
+                "auto" => false,
+                "required" => true,
+                _ => return None,
+            };
+            let names = allowed["tools"].as_array()?.iter().map(name).collect::<Option<_>>()?;
+            Some(Self::Allowed { names, must_call })
+        };
+        let choice = name(field).map(Self::Function).or_else(allowed);
+        choice.ok_or_else(|| ApiError::field("tool_choice", format!("{CHOICES}, not {field}")))
     }
 
-    /// The grammar of the calls that it demands.
+    /// Those of `tools` that the model is shown.
+    pub(super) fn shown(&self, tools: &[Value]) -> Result<Vec<Value>, ApiError> {
+        match self {
+            Self::None => Ok(Vec::new()),
+            Self::Auto | Self::Required | Self::Function(_) => Ok(tools.to_vec()),
+            Self::Allowed { names, .. } => {
+                let is = |tool: &Value, name: &str| tool["function"]["name"] == name;
+                if let Some(name) = names.iter().find(|name| !tools.iter().any(|tool| is(tool, name))) {
+                    let what = format!("`tool_choice` allows {name:?}, which is not in `tools`");
+                    return Err(ApiError::field("tool_choice", what));
+                }
+                Ok(tools.iter().filter(|tool| names.iter().any(|name| is(tool, name))).cloned().collect())
+            }
+        }
+    }
+
+    /// The grammar of the calls that it demands. `tools` are those that the model is shown.
     pub(super) fn grammar(&self, tools: &[Value]) -> Option<AskedGrammar> {
         let name = match self {
-            Self::Auto | Self::None => return None,
-            Self::Required => None,
+            Self::Auto | Self::None | Self::Allowed { must_call: false, .. } => return None,
+            Self::Required | Self::Allowed { must_call: true, .. } => None,
             Self::Function(name) => Some((*name).to_owned()),
         };
         Some(AskedGrammar { field: "tool_choice", kind: AskedKind::Calls { tools: tools.to_vec(), name } })
@@ -221,18 +255,28 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_choice_is_one_of_four() {
+    fn a_tool_choice_is_one_of_five() {
         let function = json!({"type": "function", "function": {"name": "add"}});
+        let allowed = |mode: &str, tools: &[&Value]| json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}});
         for (choice, found) in [
             (json!(null), ToolChoice::Auto),
             (json!("auto"), ToolChoice::Auto),
             (json!("none"), ToolChoice::None),
             (json!("required"), ToolChoice::Required),
             (function.clone(), ToolChoice::Function("add")),
+            (allowed("auto", &[&function]), ToolChoice::Allowed { names: vec!["add"], must_call: false }),
+            (allowed("required", &[&function]), ToolChoice::Allowed { names: vec!["add"], must_call: true }),
         ] {
             assert_eq!(ToolChoice::of(Some(&choice)).unwrap(), found);
         }
-        for choice in [json!("always"), json!({"type": "function"}), json!({"function": {"name": "add"}})] {
+        for choice in [
+            json!("always"),
+            json!({"type": "function"}),
+            json!({"function": {"name": "add"}}),
+            json!({"type": "allowed_tools"}),
+            allowed("none", &[&function]),
+            allowed("auto", &[&json!({"name": "add"})]),
+        ] {
             let refused = ToolChoice::of(Some(&choice)).unwrap_err().body().to_string();
             assert!(
                 refused.contains("`tool_choice` must be") && refused.contains("\"param\":\"tool_choice\""),
@@ -244,5 +288,21 @@ mod tests {
         assert_eq!(ToolChoice::Auto.grammar(&tools), None);
         assert_eq!(ToolChoice::Required.grammar(&tools).unwrap().kind, calls(None));
         assert_eq!(ToolChoice::Function("add").grammar(&tools).unwrap().kind, calls(Some("add")));
+        let some = |must_call| ToolChoice::Allowed { names: vec!["add"], must_call };
+        assert_eq!((some(false).grammar(&tools), some(true).grammar(&tools).unwrap().kind), (None, calls(None)));
+    }
+
+    #[test]
+    fn only_tools_that_are_allowed_are_shown() {
+        let tools = ["add", "multiply"].map(|name| json!({"type": "function", "function": {"name": name}}));
+        let allowed = |names: &[&'static str]| ToolChoice::Allowed { names: names.to_vec(), must_call: false };
+        assert_eq!(allowed(&["multiply"]).shown(&tools).unwrap(), tools[1..]);
+        assert_eq!(allowed(&["multiply", "add"]).shown(&tools).unwrap(), tools);
+        assert_eq!(
+            (ToolChoice::Auto.shown(&tools).unwrap().len(), ToolChoice::None.shown(&tools).unwrap().len()),
+            (2, 0)
+        );
+        let refused = allowed(&["add", "divide"]).shown(&tools).unwrap_err().body().to_string();
+        assert!(refused.contains("`tool_choice` allows \\\"divide\\\", which is not in `tools`"), "{refused}");
     }
 }
