@@ -3,7 +3,7 @@
 use super::expression::own;
 use super::literal;
 use super::number::Number;
-use super::text::{Kind, Token, bare, call, signs, split, written};
+use super::text::{Kind, Token, bare, call, operators, signs, split, written};
 use super::wanted::Wanted;
 
 const LITERAL: &str = "one side must be a literal, such as `5` or `'a'`: the code could read and change a variable. \
@@ -83,6 +83,9 @@ fn sides<'a, 'b>(left: &'a [Token<'b>], right: &'a [Token<'b>]) -> Result<(&'a [
     if literal::text(left).or_else(|| literal::text(right)).is_some() {
         return Err("it compares places in memory: write `strcmp(f(x), \"text\") == 0`".into());
     }
+    if [left, right].iter().any(|side| side.iter().any(|token| token.is_one_of(&["NAN", "INFINITY", "HUGE_VAL"]))) {
+        return Err("infinity and what is no number are no literals: write `isinf(f(x))` or `isnan(f(x))`".into());
+    }
     match (constant(left), constant(right)) {
         (None, Some(constant)) => Ok((left, constant)),
         (Some(constant), None) => Ok((right, constant)),
@@ -147,17 +150,12 @@ fn near<'a, 'b>(distance: &'a [Token<'b>], bound: &'a [Token<'b>], closed: bool)
     let Some([inner]) = calls.as_deref() else { return Err(unfit()) };
     let within = literal::number(bound).ok_or("the bound must be a literal, such as `1e-6`")?.real();
     let inner = bare(inner);
-    // A sign of a number comes first, or after another sign.
-    let is_between = |at: &usize| {
-        let before = at.checked_sub(1).map(|before| &inner[before]);
-        before.is_some_and(|before| before.kind != Kind::Sign || before.is_one_of(&[")", "]"]))
-    };
-    let [at] = signs(inner, &["-"]).into_iter().filter(is_between).collect::<Vec<_>>()[..] else {
-        return Err(unfit());
-    };
+    let [at] = operators(inner, &["-", "+"])[..] else { return Err(unfit()) };
     match sides(bare(&inner[..at]), bare(&inner[at + 1..]))? {
         (expression, Constant::Number(value)) => {
-            own(expression, false).map(|()| (expression, Wanted::Near { value, within, closed }))
+            own(expression, false)?;
+            let value = if inner[at].is("+") { -value.real() } else { value.real() };
+            Ok((expression, Wanted::Near { value, within, closed }))
         }
         (_, Constant::Null) => Err(unfit()),
     }
@@ -178,7 +176,7 @@ mod tests {
     }
 
     fn near(value: f64, within: f64, closed: bool) -> Wanted {
-        Wanted::Near { value: Number::double(value), within, closed }
+        Wanted::Near { value, within, closed }
     }
 
     #[test]
@@ -204,6 +202,9 @@ mod tests {
             ("fabs(f(1.5, -2) - -2.5e-1) < 1e-6", "f(1.5, -2)", near(-0.25, 1e-6, false)),
             ("fabsf((0.5 - f(x))) <= 1e-4", "f(x)", near(0.5, 1e-4, true)),
             ("1e-6 > fabs(f(x) - 2.0)", "f(x)", near(2.0, 1e-6, false)),
+            ("fabs(f(x) + 1) < 0.01", "f(x)", near(-1.0, 0.01, false)),
+            ("fabs(f(x) - 1.0 / 2) < 0.01", "f(x)", near(0.5, 0.01, false)),
+            ("f(x) == 12 + 14", "f(x)", whole(26)),
             ("p->next == 0", "p->next", whole(0)),
         ] {
             assert_eq!(of(assertion), Ok(vec![(expression.to_owned(), wanted)]), "{assertion}");
@@ -223,6 +224,7 @@ mod tests {
             ("f(1) == g(1)", "one side must be a literal"),
             ("a[i] == b[i]", "each element"),
             ("f(1) == expected", "one side must be a literal"),
+            ("f(1) == -INFINITY", "`isinf(f(x))`"),
             ("1 == 1", "both sides"),
             ("1", "alone"),
             ("0 && \"no\"", "alone"),

@@ -1,11 +1,18 @@
 //! Literals of C, and the constants of its headers, with the widths that programs/c has.
 
 use super::number::{Number, Type};
-use super::text::{Kind, Token, bare};
+use super::text::{Kind, Token, bare, operators};
 
-/// The number that an expression is, if it is a literal.
+/// The number that an expression is, if it has literals alone.
 pub(crate) fn number(tokens: &[Token]) -> Option<Number> {
-    match bare(tokens) {
+    let tokens = bare(tokens);
+    // The last operator that binds least is computed last.
+    for signs in [&["+", "-"][..], &["*", "/", "%"]] {
+        if let Some(at) = operators(tokens, signs).pop() {
+            return number(&tokens[..at])?.computed(tokens[at].text, number(&tokens[at + 1..])?);
+        }
+    }
+    match tokens {
         [sign, rest @ ..] if sign.is("-") => number(rest).map(Number::negated),
         [sign, rest @ ..] if sign.is("+") => number(rest),
         [one] => match one.kind {
@@ -209,6 +216,9 @@ mod tests {
             ("SIZE_MAX", Unsigned, u32::MAX.into()),
             ("LLONG_MAX", Long, i64::MAX.into()),
             ("true", Int, 1),
+            ("2 - 3 - -4 * (1 + 1)", Int, 7),
+            ("7 / 2 * 2 + 7 % 4", Int, 9),
+            ("-INT_MAX - 1", Int, i32::MIN.into()),
         ] {
             assert_eq!(number(&tokens(literal).unwrap()), Some(Number::whole(of, value)), "{literal}");
         }
@@ -218,12 +228,27 @@ mod tests {
             (".5L", Number::double(0.5)),
             ("-2.", Number::double(-2.0)),
             ("010.5", Number::double(10.5)),
+            ("2.0/3", Number::double(2.0 / 3.0)),
+            ("1e9 + 7", Number::double(1_000_000_007.0)),
         ] {
             assert_eq!(number(&tokens(literal).unwrap()), Some(value), "{literal}");
         }
-        for literal in
-            ["08", "1x", "5uu", "1f", "0x", "'ab'", "''", "x", "1 + 1", "99999999999999999999", "1e5x", "\"a\""]
-        {
+        for literal in [
+            "08",
+            "1x",
+            "5uu",
+            "1f",
+            "0x",
+            "'ab'",
+            "''",
+            "x",
+            "1 + x",
+            "1 / 0",
+            "1 << 2",
+            "99999999999999999999",
+            "1e5x",
+            "\"a\"",
+        ] {
             assert_eq!(number(&tokens(literal).unwrap()), None, "{literal}");
         }
     }

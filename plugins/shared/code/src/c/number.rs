@@ -54,6 +54,41 @@ impl Number {
         }
     }
 
+    /// What an operator of two literals gives; `None` where C defines nothing.
+    pub(crate) fn computed(self, sign: &str, other: Self) -> Option<Self> {
+        let of = self.of.max(other.of);
+        let value = match (self.converted(of), other.converted(of)) {
+            (Value::Whole(a), Value::Whole(b)) => {
+                let value = match sign {
+                    "+" => a.checked_add(b),
+                    "-" => a.checked_sub(b),
+                    "*" => a.checked_mul(b),
+                    "/" => a.checked_div(b),
+                    "%" => a.checked_rem(b),
+                    _ => None,
+                };
+                let (least, most) = match of {
+                    Type::Int => (i32::MIN.into(), i32::MAX.into()),
+                    Type::Long => (i64::MIN.into(), i64::MAX.into()),
+                    _ => (i128::MIN, i128::MAX),
+                };
+                wrapped(of, value.filter(|value| (least..=most).contains(value))?)
+            }
+            (a, b) => {
+                let (a, b) = (real(a), real(b));
+                let value = match sign {
+                    "+" => a + b,
+                    "-" => a - b,
+                    "*" => a * b,
+                    "/" => a / b,
+                    _ => return None,
+                };
+                Value::Real(if of == Type::Float { f64::from(value as f32) } else { value })
+            }
+        };
+        Some(Self { of, value })
+    }
+
     pub(crate) fn real(self) -> f64 {
         real(self.value)
     }
@@ -129,6 +164,12 @@ mod tests {
         ] {
             assert!(!a.equals(b) && !b.equals(a), "{a:?} {b:?}");
         }
+        assert_eq!(whole(Int, 7).computed("/", whole(Int, -2)), Some(whole(Int, -3)));
+        assert_eq!(whole(Unsigned, 1).computed("-", whole(Int, 2)), Some(whole(Unsigned, 4_294_967_295)));
+        assert_eq!(whole(Int, 2).computed("/", Number::double(4.0)), Some(Number::double(0.5)));
+        assert_eq!(Number::float(0.1).computed("+", Number::float(0.2)), Some(Number::float(0.1 + 0.2)));
+        assert_eq!(whole(Int, 2_147_483_647).computed("+", whole(Int, 1)), None);
+        assert_eq!(whole(Int, 1).computed("/", whole(Int, 0)), None);
         assert_eq!(whole(Unsigned, 1).negated(), whole(Unsigned, 4_294_967_295));
         assert_eq!(whole(Int, 1).negated(), whole(Int, -1));
     }

@@ -65,8 +65,11 @@ pub(crate) fn parts<'a, 'b>(tokens: &'a [Token<'b>]) -> Result<Vec<Part<'a, 'b>>
 
 /// The statements of `main`, or all of a test without one.
 fn body<'a, 'b>(tokens: &'a [Token<'b>]) -> Result<&'a [Token<'b>], String> {
-    let more =
-        || "the test has more than a `main`: write its functions' statements and its variables into `main`".to_owned();
+    let more = || {
+        "the test has more than a `main`, and the code could change what it does: write its statements and variables \
+                    into `main`, and an assertion for each element, such as `assert(a[0] == 1);`"
+            .to_owned()
+    };
     let is_main = |at: &usize| tokens[*at].is("main") && tokens.get(at + 1).is_some_and(|next| next.is("("));
     let Some(main) = (0..tokens.len()).find(is_main) else { return Ok(tokens) };
     let mut before = split(&tokens[..main], ";");

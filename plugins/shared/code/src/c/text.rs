@@ -194,6 +194,15 @@ pub(crate) fn signs(tokens: &[Token], wanted: &[&str]) -> Vec<usize> {
     outside(tokens).filter(|at| tokens[*at].kind == Kind::Sign && tokens[*at].is_one_of(wanted)).collect()
 }
 
+/// The places of signs between two operands, not within brackets. One that comes first, or after another sign, is none.
+pub(crate) fn operators(tokens: &[Token], wanted: &[&str]) -> Vec<usize> {
+    let is_between = |at: &usize| {
+        let before = at.checked_sub(1).map(|before| &tokens[before]);
+        before.is_some_and(|before| before.kind != Kind::Sign || before.is_one_of(&[")", "]"]))
+    };
+    signs(tokens, wanted).into_iter().filter(is_between).collect()
+}
+
 /// The parts between signs that are not within brackets.
 pub(crate) fn split<'a, 'b>(tokens: &'a [Token<'b>], sign: &str) -> Vec<&'a [Token<'b>]> {
     let (mut parts, mut start) = (Vec::new(), 0);

@@ -13,7 +13,7 @@ pub(crate) enum Wanted {
     /// A text of which so many bytes count, as for `strncmp`.
     Beginning(String, usize),
     Near {
-        value: Number,
+        value: f64,
         within: f64,
         /// Whether a distance of just `within` is near.
         closed: bool,
@@ -78,7 +78,7 @@ impl Wanted {
                 text.is_some_and(|text| text.bytes().take(*bytes).eq(wanted.bytes().take(*bytes)))
             }
             Self::Near { value, within, closed } => number.is_some_and(|number| {
-                let distance = (number.real() - value.real()).abs();
+                let distance = (number.real() - value).abs();
                 distance < *within || (*closed && distance == *within)
             }),
         }
@@ -92,7 +92,7 @@ impl fmt::Display for Wanted {
             Self::Equal(value) => write!(formatter, "{value}"),
             Self::Text(text) => write!(formatter, "{text:?}"),
             Self::Beginning(text, bytes) => write!(formatter, "{text:?} in {bytes} bytes"),
-            Self::Near { value, within, .. } => write!(formatter, "{value} within {within:?}"),
+            Self::Near { value, within, .. } => write!(formatter, "{value:?} within {within:?}"),
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
     fn answers_are_compared_by_their_types() {
         let is = |wanted: &Wanted, value, of| wanted.is(&Answer::read(value, of).unwrap());
         let whole = |value| Wanted::Equal(Number::whole(Type::Int, value));
-        let near = |closed| Wanted::Near { value: Number::double(0.5), within: 0.25, closed };
+        let near = |closed| Wanted::Near { value: 0.5, within: 0.25, closed };
         for (wanted, value, of) in [
             (Wanted::Truth(true), "true", "1"),
             (Wanted::Truth(true), "true", "0"),
