@@ -4,8 +4,8 @@ use super::expression::named;
 use super::text::{Kind, Token, closing, signs, split};
 
 /// Words of statements with which a test decides by itself, or ends.
-const DECIDING: [&str; 12] =
-    ["if", "else", "switch", "case", "default", "return", "abort", "exit", "_exit", "_Exit", "quick_exit", "raise"];
+const DECIDING: [&str; 11] =
+    ["if", "else", "switch", "case", "default", "return", "abort", "exit", "_exit", "_Exit", "quick_exit"];
 /// What compares. A loop may have one of the first five in its condition.
 const COMPARING: [&str; 9] = ["<", "<=", ">", ">=", "!=", "==", "&&", "||", "?"];
 
