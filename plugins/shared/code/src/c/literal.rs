@@ -108,12 +108,18 @@ fn constant(name: &str) -> Option<Number> {
         "SHRT_MAX" | "INT16_MAX" => (Type::Int, i16::MAX.into()),
         "SHRT_MIN" | "INT16_MIN" => (Type::Int, i16::MIN.into()),
         "USHRT_MAX" | "UINT16_MAX" => (Type::Int, u16::MAX.into()),
-        "INT_MAX" | "INT32_MAX" | "INTPTR_MAX" | "PTRDIFF_MAX" => (Type::Int, i32::MAX.into()),
-        "INT_MIN" | "INT32_MIN" | "INTPTR_MIN" | "PTRDIFF_MIN" => (Type::Int, i32::MIN.into()),
-        "UINT_MAX" | "UINT32_MAX" | "UINTPTR_MAX" | "SIZE_MAX" => (Type::Unsigned, u32::MAX.into()),
-        "LONG_MAX" | "LLONG_MAX" | "INT64_MAX" | "INTMAX_MAX" => (Type::Long, i64::MAX.into()),
-        "LONG_MIN" | "LLONG_MIN" | "INT64_MIN" | "INTMAX_MIN" => (Type::Long, i64::MIN.into()),
-        "ULONG_MAX" | "ULLONG_MAX" | "UINT64_MAX" | "UINTMAX_MAX" => (Type::UnsignedLong, u64::MAX.into()),
+        "INT_MAX" | "INT32_MAX" => (Type::Int, i32::MAX.into()),
+        "INT_MIN" | "INT32_MIN" => (Type::Int, i32::MIN.into()),
+        "UINT_MAX" | "UINT32_MAX" => (Type::Unsigned, u32::MAX.into()),
+        "LONG_MAX" | "LLONG_MAX" | "INT64_MAX" | "INTMAX_MAX" | "INTPTR_MAX" | "PTRDIFF_MAX" => {
+            (Type::Long, i64::MAX.into())
+        }
+        "LONG_MIN" | "LLONG_MIN" | "INT64_MIN" | "INTMAX_MIN" | "INTPTR_MIN" | "PTRDIFF_MIN" => {
+            (Type::Long, i64::MIN.into())
+        }
+        "ULONG_MAX" | "ULLONG_MAX" | "UINT64_MAX" | "UINTMAX_MAX" | "UINTPTR_MAX" | "SIZE_MAX" => {
+            (Type::UnsignedLong, u64::MAX.into())
+        }
         "DBL_EPSILON" => return Some(Number::double(f64::EPSILON)),
         "DBL_MAX" => return Some(Number::double(f64::MAX)),
         "DBL_MIN" => return Some(Number::double(f64::MIN_POSITIVE)),
@@ -213,7 +219,7 @@ mod tests {
             ("'\\xff'", Int, -1),
             ("INT_MIN", Int, i32::MIN.into()),
             ("-INT_MAX", Int, (-i32::MAX).into()),
-            ("SIZE_MAX", Unsigned, u32::MAX.into()),
+            ("SIZE_MAX", UnsignedLong, u64::MAX.into()),
             ("LLONG_MAX", Long, i64::MAX.into()),
             ("true", Int, 1),
             ("2 - 3 - -4 * (1 + 1)", Int, 7),
