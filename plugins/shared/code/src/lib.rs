@@ -2,6 +2,7 @@
 //! sees only the case's input. The expected answer and the comparison stay
 //! here.
 
+mod c;
 mod cases;
 mod checks;
 mod code;
