@@ -88,6 +88,16 @@ assert biased.message.content == "zzzzz" and biased.finish_reason == "length", b
 ended = chat(temperature=0, logit_bias={"2": 100}).choices[0]
 assert ended.message.content == "" and ended.finish_reason == "stop", ended
 
+# What is cut off is not drawn: with one token left, the answer is the greedy one. A penalty moves the answer away from
+# what it has said.
+for one_token in [{"top_p": 1e-6}, {"extra_body": {"top_k": 1}}, {"extra_body": {"min_p": 1.0}}]:
+    assert chat(seed=7, temperature=5, **one_token).choices[0].message.content == greedy, one_token
+bias = {str(3 + ord("z")): 50, str(3 + ord("y")): 49}
+repeated = chat(temperature=0, logit_bias=bias, max_tokens=6).choices[0].message.content
+assert repeated == "zzzzzz", repeated
+for penalty in [{"presence_penalty": 2}, {"frequency_penalty": 2}, {"extra_body": {"repetition_penalty": 2}}]:
+    assert chat(temperature=0, logit_bias=bias, max_tokens=6, **penalty).choices[0].message.content != repeated, penalty
+
 # Plain completions, of text and of tokens.
 text = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, logprobs=2)
 ids = client.completions.create(model=model, prompt=[3 + byte for byte in b"Once"], max_tokens=6, temperature=0)
@@ -147,7 +157,7 @@ assert chat(messages=developer, temperature=0, extra_body={"tools": None}).choic
 refused(openai.NotFoundError, f"`{model}` is", chat, model="gpt-9")
 refused(openai.BadRequestError, "positions", chat, max_tokens=100_000)
 refused(openai.BadRequestError, "`temperature`", chat, temperature=-1)
-refused(openai.BadRequestError, "`presence_penalty`", chat, presence_penalty=1)
+refused(openai.BadRequestError, "`presence_penalty` must be from -2 to 2", chat, presence_penalty=2.5)
 refused(openai.BadRequestError, "`messages` is empty", chat, messages=[])
 refused(openai.BadRequestError, "unknown variant", chat, messages=[{"role": "robot", "content": "x"}])
 refused(openai.NotFoundError, "no such path", client.embeddings.create, model=model, input="x")

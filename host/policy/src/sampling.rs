@@ -4,7 +4,7 @@ use crate::error::{PolicyError, Result};
 use gavel_data::SharedConstraint;
 
 /// How the tokens of a response are drawn and when it ends. The names are
-/// vLLM's, and so is the order: constraint, bias, penalty, temperature, min-p,
+/// vLLM's, and so is the order: constraint, bias, penalties, temperature, min-p,
 /// top-k, top-p.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
@@ -22,7 +22,12 @@ pub struct Sampling {
     /// Positive logits of tokens in the prompt or the response are divided by
     /// it, negative ones multiplied (arXiv:1909.05858); 1 means no penalty.
     pub repetition_penalty: f32,
-    /// Added to the logits of these tokens, before the penalty.
+    /// Taken from the logits of tokens in the response, after the penalty above;
+    /// 0 means none.
+    pub presence_penalty: f32,
+    /// The same for each time that a token is in the response.
+    pub frequency_penalty: f32,
+    /// Added to the logits of these tokens, before the penalties.
     pub logit_bias: Vec<(u32, f32)>,
     /// The most tokens that a response may have, the stop token included.
     pub max_tokens: usize,
@@ -47,6 +52,8 @@ impl Sampling {
             top_p: 1.0,
             min_p: 0.0,
             repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
             logit_bias: Vec::new(),
             max_tokens,
             stop_ids,
@@ -78,6 +85,10 @@ impl Sampling {
         if !(0.01..=100.0).contains(&self.repetition_penalty) {
             return wrong(format!("`repetition_penalty` must be from 0.01 to 100, not {}", self.repetition_penalty));
         }
+        let added = [("presence_penalty", self.presence_penalty), ("frequency_penalty", self.frequency_penalty)];
+        if let Some((name, penalty)) = added.into_iter().find(|(_, penalty)| !(-2.0..=2.0).contains(penalty)) {
+            return wrong(format!("`{name}` must be from -2 to 2, not {penalty}"));
+        }
         if let Some((token, bias)) = self.logit_bias.iter().find(|(_, bias)| !(-100.0..=100.0).contains(bias)) {
             return wrong(format!("`logit_bias` of token {token} must be from -100 to 100, not {bias}"));
         }
@@ -95,6 +106,11 @@ impl Sampling {
     /// Whether some tokens cannot be drawn.
     pub fn is_truncated(&self) -> bool {
         self.top_k.is_some() || self.top_p < 1.0 || self.min_p > 0.0
+    }
+
+    /// Whether something is taken from the logits of tokens in the response.
+    pub(crate) fn has_added_penalties(&self) -> bool {
+        self.presence_penalty != 0.0 || self.frequency_penalty != 0.0
     }
 
     /// Whether it keeps which tokens could be drawn, and some could not. The
@@ -119,6 +135,8 @@ mod tests {
             (Sampling { top_p: 0.0, ..fine.clone() }, "`top_p`"),
             (Sampling { min_p: 1.5, ..fine.clone() }, "`min_p`"),
             (Sampling { repetition_penalty: 0.0, ..fine.clone() }, "`repetition_penalty`"),
+            (Sampling { presence_penalty: 2.5, ..fine.clone() }, "`presence_penalty`"),
+            (Sampling { frequency_penalty: f32::NAN, ..fine.clone() }, "`frequency_penalty`"),
             (Sampling { logit_bias: vec![(1, f32::NAN)], ..fine.clone() }, "`logit_bias` of token 1"),
             (Sampling { max_tokens: 0, ..fine }, "`max_tokens`"),
         ] {

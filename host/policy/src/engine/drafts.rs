@@ -38,7 +38,7 @@ pub(super) fn drafts(lookup: &Lookup, slots: &Slots) -> Vec<Decoding> {
 /// token depends on the one drawn before it by more than the model: the host does not know it yet.
 fn most_drafts(lookup: &Lookup, row: &Row, room: usize) -> usize {
     let sampling = &row.request.sampling;
-    if sampling.constraint.is_some() || sampling.repetition_penalty != 1.0 {
+    if sampling.constraint.is_some() || sampling.repetition_penalty != 1.0 || sampling.has_added_penalties() {
         return 0;
     }
     // The token after the last proposed one is drawn too.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::sampling::Sampling;
 use gavel_torch::scalar::ScalarOperations;
 use gavel_torch::transfer::send;
+use std::collections::BTreeMap;
 use std::iter::repeat_n;
 use tch::{Device, Kind, Tensor};
 
@@ -43,6 +44,8 @@ struct Layout {
     /// Tokens that are copied.
     copies: i64,
     biases: i64,
+    /// Tokens of responses from whose logits something is taken.
+    repeated: i64,
 }
 
 /// The numbers on the host: whole numbers, and the bits of others.
@@ -103,15 +106,20 @@ impl HostInputs {
         let places = |row: usize, of: &Copied| place(row, of.start)..place(row, of.end);
         numbers.extend(prefill.copies.iter().flat_map(|of| places(of.from, of)));
         numbers.extend(prefill.copies.iter().flat_map(|of| places(of.to, of)));
-        let biases: Vec<_> = (0..).zip(rows).flat_map(|(number, of)| biases_of(number, of.row(slots))).collect();
-        numbers.extend(biases.iter().map(|(row, ..)| *row));
-        numbers.extend(biases.iter().map(|(_, token, _)| *token));
-        numbers.extend(biases.iter().map(|(.., value)| value.to_bits() as i64));
+        let numbered = || (0..).zip(rows);
+        let biases: Vec<_> = numbered().flat_map(|(number, of)| biases_of(number, of.row(slots))).collect();
+        let repeated: Vec<_> = numbered().flat_map(|(number, of)| penalties_of(number, of.row(slots))).collect();
+        for added in [&biases, &repeated] {
+            numbers.extend(added.iter().map(|(row, ..)| *row));
+            numbers.extend(added.iter().map(|(_, token, _)| *token));
+            numbers.extend(added.iter().map(|(.., value)| value.to_bits() as i64));
+        }
         let layout = Layout {
             rows: (rows.len() + padding) as i64,
             tokens,
             copies: prefill.copies.iter().map(|of| (of.end - of.start) as i64).sum(),
             biases: biases.len() as i64,
+            repeated: repeated.len() as i64,
         };
         let longest = rows.iter().map(|of| of.tokens(slots)).max().unwrap_or_default() as i64;
         Self { layout, numbers, longest }
@@ -128,11 +136,22 @@ fn biases_of(number: i64, row: &Row) -> impl Iterator<Item = (i64, i64, f64)> {
     row.request.sampling.logit_bias.iter().map(move |&(token, bias)| (number, i64::from(token), f64::from(bias)))
 }
 
+/// What is added to the logits of tokens in the response, by OpenAI's formula.
+fn penalties_of(number: i64, row: &Row) -> impl Iterator<Item = (i64, i64, f64)> {
+    let of = &row.request.sampling;
+    let mut counts = BTreeMap::new();
+    for token in row.response.iter().filter(|_| of.has_added_penalties()) {
+        *counts.entry(*token).or_insert(0.0) += 1.0;
+    }
+    let [presence, frequency] = [of.presence_penalty, of.frequency_penalty].map(f64::from);
+    counts.into_iter().map(move |(token, count)| (number, i64::from(token), -(presence + count * frequency)))
+}
+
 impl StepInputs {
-    /// Memory for inputs of as many tokens and rows, for rows of up to `longest` keys. It has no copies and biases, which
-    /// only a step from the host uses.
+    /// Memory for inputs of as many tokens and rows, for rows of up to `longest` keys. It has no copies, and nothing that
+    /// is added to logits: only a step from the host uses them.
     pub(super) fn place_of_its_own(&self, longest: i64) -> Result<Self> {
-        let layout = Layout { copies: 0, biases: 0, ..self.layout };
+        let layout = Layout { copies: 0, biases: 0, repeated: 0, ..self.layout };
         Ok(Self { layout, numbers: self.part(0, self.after_lines())?.f_empty_like()?, longest })
     }
 
@@ -222,9 +241,18 @@ impl StepInputs {
         Ok(if count > 0 { Some([self.part(start, count)?, self.part(start + count, count)?]) } else { None })
     }
 
-    /// What is added to single logits: row, token and value of each, `[biases]`. `None` if there is nothing.
+    /// What is added to single logits before penalties: row, token and value of each, `[biases]`. `None` if there is
+    /// nothing.
     pub(super) fn biases(&self) -> Result<Option<[Tensor; 3]>> {
-        let (start, count) = (self.after_lines() + 2 * self.layout.copies, self.layout.biases);
+        self.added(self.after_lines() + 2 * self.layout.copies, self.layout.biases)
+    }
+
+    /// The same for what is added after other penalties, `[repeated]`.
+    pub(super) fn repeated(&self) -> Result<Option<[Tensor; 3]>> {
+        self.added(self.after_lines() + 2 * self.layout.copies + 3 * self.layout.biases, self.layout.repeated)
+    }
+
+    fn added(&self, start: i64, count: i64) -> Result<Option<[Tensor; 3]>> {
         let part = |line: i64| self.part(start + line * count, count);
         Ok(if count > 0 { Some([part(0)?, part(1)?, part(2)?.f_view_dtype(Kind::Double)?]) } else { None })
     }

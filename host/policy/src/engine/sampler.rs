@@ -54,7 +54,8 @@ impl Form {
             is_penalised: settings().any(|of| of.repetition_penalty != 1.0),
             truncated: drawn().any(|of| of.is_truncated()).then(|| top_k.max().unwrap_or(0)),
             has_extras: rows.clone().any(|row| row.request.top_logprobs > 0)
-                || settings().any(|of| !of.logit_bias.is_empty() || of.constraint.is_some()),
+                || settings()
+                    .any(|of| !of.logit_bias.is_empty() || of.constraint.is_some() || of.has_added_penalties()),
         }
     }
 
@@ -86,16 +87,14 @@ impl Sampler {
     ) -> Result<Vec<Pick>> {
         // In vLLM's order, as the names of the settings are vLLM's.
         let mut logits = logits.f_to_kind(Kind::Float)?;
-        if let Some([rows, tokens, values]) = inputs.biases()? {
-            let places = [Some(rows), Some(tokens)];
-            logits = logits.f_index_put(&places, &values.f_to_kind(Kind::Float)?, true)?;
-        }
+        logits = with(logits, inputs.biases()?)?;
         if form.is_penalised {
             let seen = self.seen.of(rows, &inputs.slots()?, self.vocab)?;
             let factor = inputs.penalties()?.f_to_kind(Kind::Float)?;
             let less = logits.f_div(&factor)?.f_where_self(&logits.try_gt(0)?, &logits.f_mul(&factor)?)?;
             logits = less.f_where_self(&seen, &logits)?;
         }
+        logits = with(logits, inputs.repeated()?)?;
         let logits = tempered(&logits, inputs, form)?;
         let probs = logits.f_softmax(-1, None)?;
         let (draw, picks) = match form.truncated.filter(|_| form.greedy != Greedy::All) {
@@ -130,6 +129,12 @@ impl Sampler {
             None => self.truncated(rows, probs, inputs, form, Depth::All),
         }
     }
+}
+
+/// The logits with what is added to single ones: row, token and value of each.
+fn with(logits: Tensor, added: Option<[Tensor; 3]>) -> Result<Tensor> {
+    let Some([rows, tokens, values]) = added else { return Ok(logits) };
+    Ok(logits.f_index_put(&[Some(rows), Some(tokens)], &values.f_to_kind(Kind::Float)?, true)?)
 }
 
 /// Draws from `probs`, where constraints alone exclude tokens.

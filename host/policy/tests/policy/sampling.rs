@@ -331,3 +331,50 @@ fn penalties_and_biases_change_the_logits() {
     let of_prompt: std::collections::BTreeSet<u32> = prompt.iter().copied().collect();
     assert_eq!(distinct.len(), of_prompt.len() + 12);
 }
+
+/// OpenAI's formula, after the penalty on repetitions as in vLLM, with the tokens of the response alone.
+#[test]
+fn presence_and_frequency_penalties_are_of_the_response() {
+    let model = model(config());
+    let prompt = tokens(2, 5);
+    let plain = Sampling { logit_bias: vec![(7, 6.0), (9, 5.5)], ..Sampling::greedy(12, vec![]) };
+    let settings = [
+        Sampling { presence_penalty: 1.5, ..plain.clone() },
+        Sampling { frequency_penalty: 0.4, ..plain.clone() },
+        Sampling { presence_penalty: -0.5, frequency_penalty: 0.7, repetition_penalty: 1.3, ..plain.clone() },
+        plain.clone(),
+    ];
+    let mut engine = Engine::new(&model, EngineConfig::default()).unwrap();
+    for (id, sampling) in (0..).zip(&settings) {
+        engine.submit(Request::new(id, prompt.clone(), sampling.clone(), 0)).unwrap();
+    }
+    let mut finished = Vec::new();
+    while !engine.is_idle() {
+        finished.extend(engine.step(&model).unwrap().finished);
+    }
+    finished.sort_by_key(|done| done.id);
+    for (done, of) in finished.iter().zip(&settings).take(3) {
+        assert_ne!(done.response, finished[3].response, "{of:?}");
+        let mut before = prompt.clone();
+        for (at, (&token, &logprob)) in done.response.iter().zip(&done.logprobs).enumerate() {
+            let hidden = model.hidden(&row(&before)).unwrap();
+            let logits = model.logits(&hidden).unwrap().get(0).get(before.len() as i64 - 1).detach();
+            let mut logits = Vec::<f64>::try_from(logits.to_kind(tch::Kind::Double)).unwrap();
+            of.logit_bias.iter().for_each(|(token, bias)| logits[*token as usize] += f64::from(*bias));
+            for (other, logit) in (0..).zip(&mut logits) {
+                if before.contains(&other) {
+                    let factor = f64::from(of.repetition_penalty);
+                    *logit = if *logit > 0.0 { *logit / factor } else { *logit * factor };
+                }
+                let count = done.response[..at].iter().filter(|earlier| **earlier == other).count();
+                let presence = if count > 0 { f64::from(of.presence_penalty) } else { 0.0 };
+                *logit -= presence + count as f64 * f64::from(of.frequency_penalty);
+            }
+            let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap();
+            assert_eq!(best, token as usize, "{of:?}: token {at}");
+            let right = crate::reference::softmax(&logits)[best].ln();
+            assert!((f64::from(logprob) - right).abs() < 1e-4, "{of:?}: token {at}: {logprob} is not {right}");
+            before.push(token);
+        }
+    }
+}

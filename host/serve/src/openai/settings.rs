@@ -191,13 +191,6 @@ impl Settings {
 
     /// The sampling of responses that draw something; `default` has the values of fields that are not set.
     pub(super) fn sampling(&self, default: Sampling) -> Result<Sampling, ApiError> {
-        for (name, value) in
-            [("presence_penalty", self.presence_penalty), ("frequency_penalty", self.frequency_penalty)]
-        {
-            if value.is_some_and(|value| value != 0.0) {
-                return Err(ApiError::field(name, format!("`{name}` is not supported; use `repetition_penalty`")));
-            }
-        }
         let mut stop_ids = if self.ignore_eos == Some(true) { Vec::new() } else { default.stop_ids };
         stop_ids.extend(self.stop_token_ids.iter().flatten());
         let bias = |(token, bias): (&String, &f32)| match token.parse() {
@@ -214,6 +207,8 @@ impl Settings {
             top_p: self.top_p.unwrap_or(default.top_p),
             min_p: self.min_p.unwrap_or(default.min_p),
             repetition_penalty: self.repetition_penalty.unwrap_or(default.repetition_penalty),
+            presence_penalty: self.presence_penalty.unwrap_or(0.0),
+            frequency_penalty: self.frequency_penalty.unwrap_or(0.0),
             logit_bias: self.logit_bias.iter().flatten().map(bias).collect::<Result<_, _>>()?,
             max_tokens: self.max_tokens().map_or(default.max_tokens, |most| most.max(1)),
             stop_ids,
@@ -244,7 +239,7 @@ mod tests {
         assert_eq!(sampling(json!({})).unwrap(), default());
         let all = json!({
             "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "repetition_penalty": 1.2,
-            "logit_bias": {"5": -3.0}, "max_tokens": 11, "stop_token_ids": [9, 8],
+            "presence_penalty": 0.25, "frequency_penalty": -0.5, "logit_bias": {"5": -3.0}, "max_tokens": 11, "stop_token_ids": [9, 8],
         });
         let asked = Sampling {
             temperature: 0.5,
@@ -252,6 +247,8 @@ mod tests {
             top_p: 0.9,
             min_p: 0.1,
             repetition_penalty: 1.2,
+            presence_penalty: 0.25,
+            frequency_penalty: -0.5,
             logit_bias: vec![(5, -3.0)],
             max_tokens: 11,
             stop_ids: vec![2, 9, 8],
@@ -277,7 +274,7 @@ mod tests {
             (json!({"best_of": 2}), "`best_of`: 2 is not supported"),
             (json!({"min_tokens": 5}), "`min_tokens`: 5 is not supported"),
             (json!({"stream_options": {"continuous_usage_stats": true}}), "`continuous_usage_stats`: true is not"),
-            (json!({"presence_penalty": 0.5}), "use `repetition_penalty`"),
+            (json!({"presence_penalty": 2.5}), "`presence_penalty` must be from -2 to 2"),
             (json!({"logit_bias": {"x": 1.0}}), "\"x\" is not a token id"),
             (json!({"top_p": 0.0}), "`top_p`"),
             (json!({"stop": vec!["a"; 17]}), "`stop`: 17 stop texts are more than 16"),
