@@ -367,6 +367,7 @@ static Stmt *parse_switch(const Token *tok) {
     parse_error(PE_NOFATAL, value->token, "must be integer");
     value = new_expr_fixlit(&tyInt, value->token, 0);  // Dummy.
   }
+  value = promote_to_int(value);
   consume(TK_RPAR, "`)' expected");
 
   Stmt *stmt = new_stmt_switch(tok, value);
@@ -408,11 +409,9 @@ static Stmt *parse_case(const Token *tok) {
   }
 
   if (value != NULL) {
-    if (find_case(swtch, value->fixnum) >= 0) {
+    value = make_cast(swtch->switch_.value->type, value->token, value, false);
+    if (find_case(swtch, value->fixnum) >= 0)
       parse_error(PE_NOFATAL, tok, "case value `%" PRId64 "' already defined", value->fixnum);
-    } else {
-      value = make_cast(swtch->switch_.value->type, value->token, value, false);
-    }
   } else {
     if (swtch->switch_.default_ != NULL) {
       parse_error(PE_NOFATAL, tok, "`default' already defined in `switch'");
