@@ -2,7 +2,7 @@
 
 use super::functions;
 use super::heap::written;
-use super::memory::{Arguments, Guest, State, outside};
+use super::memory::{Arguments, Guest, State, narrow, outside};
 use wasmi::{Caller, Error, Linker};
 
 /// How a conversion shows its value.
@@ -236,9 +236,9 @@ fn length(text: &[u8]) -> Result<i32, Error> {
 }
 
 /// Writes a text with its zero into a buffer, as far as it has room.
-fn bounded(guest: &mut Guest, to: u32, size: u32, text: &[u8]) -> Result<i32, Error> {
+fn bounded(guest: &mut Guest, to: u32, size: u64, text: &[u8]) -> Result<i32, Error> {
     if size > 0 {
-        guest.put_text(to, &text[..text.len().min(size as usize - 1)])?;
+        guest.put_text(to, &text[..text.len().min(narrow(size) as usize - 1)])?;
     }
     length(text)
 }
@@ -254,11 +254,11 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
         }
         "sprintf" => |guest, to: u32, format: u32, list: u32| -> i32 { to_text(&mut guest, to, format, list) }
         "vsprintf" => |guest, to: u32, format: u32, list: u32| -> i32 { to_text(&mut guest, to, format, list) }
-        "snprintf" => |guest, to: u32, size: u32, format: u32, list: u32| -> i32 {
+        "snprintf" => |guest, to: u32, size: u64, format: u32, list: u32| -> i32 {
             let text = formatted(&guest, format, list)?;
             bounded(&mut guest, to, size, &text)
         }
-        "vsnprintf" => |guest, to: u32, size: u32, format: u32, list: u32| -> i32 {
+        "vsnprintf" => |guest, to: u32, size: u64, format: u32, list: u32| -> i32 {
             let text = formatted(&guest, format, list)?;
             bounded(&mut guest, to, size, &text)
         }

@@ -126,7 +126,7 @@ fn convert(
                 let bytes = match *size {
                     b"hh" => &bytes[..1],
                     b"h" => &bytes[..2],
-                    b"" | b"z" | b"t" => &bytes[..4],
+                    b"" => &bytes[..4],
                     _ => &bytes[..],
                 };
                 guest.put(to, bytes)?;

@@ -432,6 +432,17 @@ static Expr *fold_constants(enum ExprKind kind, Expr *lhs, Expr *rhs) {
   return new_expr_fixlit(type, lhs->token, wrap_value(value, size, is_unsigned));
 }
 
+static bool has_effect(Expr *expr);
+
+// As in gcc, a variable goes after what it is added to, so that it is read later.
+static void put_variable_last(Expr **pLhs, Expr **pRhs) {
+  Expr *lhs = *pLhs, *rhs = *pRhs;
+  if (lhs->kind == EX_VAR && rhs->kind != EX_VAR && is_number(lhs->type) && has_effect(rhs)) {
+    *pLhs = rhs;
+    *pRhs = lhs;
+  }
+}
+
 static Expr *make_expr_addsub(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *rhs) {
   lhs = str_to_char_array_var(curscope, lhs);
   rhs = str_to_char_array_var(curscope, rhs);
@@ -447,6 +458,8 @@ static Expr *make_expr_addsub(enum ExprKind kind, const Token *tok, Expr *lhs, E
     if (folded != NULL)
       return folded;
     type = lhs->type;
+    if (kind == EX_ADD)
+      put_variable_last(&lhs, &rhs);
   } else if (ptr_or_array(ltype)) {
     if (is_fixnum(rtype)) {
       type = ltype;
@@ -568,7 +581,10 @@ Expr *make_expr_num_bop(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *r
     return folded;
   if (is_fixnum(rhs->type) && is_const(rhs) && rhs->fixnum == 1 && (kind == EX_MUL || kind == EX_DIV))
     return lhs;  // no effect.
-  return new_expr_bop(kind, lhs->type, tok, lhs, rhs);
+  Type *type = lhs->type;
+  if (kind == EX_MUL || kind == EX_BITAND || kind == EX_BITOR || kind == EX_BITXOR)
+    put_variable_last(&lhs, &rhs);
+  return new_expr_bop(kind, type, tok, lhs, rhs);
 }
 
 #ifndef __NO_BITFIELD
@@ -780,7 +796,7 @@ static Expr *make_expr_cmp_const_folding(enum ExprKind kind, const Token *tok, E
     }
     break;
   }
-  return new_expr_fixlit(&tyBool, tok, tf);
+  return new_expr_fixlit(&tyInt, tok, tf);
 #undef JUDGE
 }
 
@@ -918,6 +934,10 @@ Expr *make_expr_cmp(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *rhs) 
       lhs = make_cast(rhs->type, lhs->token, lhs, false);
   }
 
+  Expr *first = lhs;
+  put_variable_last(&lhs, &rhs);
+  if (lhs != first && kind > EX_NE)
+    kind = (EX_GT + EX_LT) - kind;
   return new_expr_bop(kind, &tyBool, tok, lhs, rhs);
 }
 
