@@ -722,8 +722,11 @@ static void modify_func_name(Function *func) {
   case 2:
     newname = alloc_cname("__main_argc_argv");
     break;
+  case 3:
+    newname = alloc_cname("__main_argc_argv_envp");
+    break;
   default:
-    error("main function must take no argument or two arguments");
+    error("`main' must have no parameter, or two, or three");
     break;
   }
 

@@ -1089,6 +1089,20 @@ static Expr *unnest_arg(Expr *arg, Vector *unnested) {
   return tmp;
 }
 
+// Whether the effects of other arguments cannot change a value, or change it in gcc, too.
+static bool is_settled(Expr *arg) {
+  switch (arg->kind) {
+  case EX_FIXNUM: case EX_FLONUM: case EX_STR: case EX_REF:
+    return true;
+  case EX_VAR:
+    return !is_prim_type(arg->type) || !is_global_scope(arg->var.scope);
+  case EX_CAST:
+    return arg->type->kind == TY_PTR && is_settled(arg->unary.sub);
+  default:
+    return false;
+  }
+}
+
 // Arguments with an effect are computed before the call, from the last one to the first one, as in gcc on x86-64.
 // Calls within arguments must be, as they use the same memory for their arguments.
 Expr *simplify_funcall(Expr *funcall) {
@@ -1098,9 +1112,12 @@ Expr *simplify_funcall(Expr *funcall) {
   Vector *unnested = new_vector();
   if (has_effect(funcall->funcall.func))
     funcall->funcall.func = unnest_arg(funcall->funcall.func, unnested);
-  for (int i = args->len; i-- > 0; ) {
+  int first = 0;  // The argument with an effect that is computed last.
+  while (first < args->len && !has_effect(args->data[first]))
+    ++first;
+  for (int i = args->len; i-- > first; ) {
     Expr *arg = args->data[i];
-    if (arg->type->kind != TY_VOID && has_effect(arg))
+    if (arg->type->kind != TY_VOID && (i == first || !is_settled(arg)))
       args->data[i] = unnest_arg(arg, unnested);
   }
 

@@ -1273,6 +1273,10 @@ Function *define_func(Type *functype, const Token *ident, const Vector *param_va
       }
     }
 
+    if ((varinfo->storage & VS_IMPLICIT) && functype->func.ret->kind == TY_VOID)
+      varinfo->type = functype;
+    varinfo->storage &= ~VS_IMPLICIT;
+
     if (varinfo->type->kind != TY_FUNC ||
         !same_type(varinfo->type->func.ret, functype->func.ret) ||
         (varinfo->type->func.params != NULL && !same_type(varinfo->type, functype))) {

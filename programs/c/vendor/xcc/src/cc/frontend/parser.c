@@ -397,8 +397,12 @@ static inline int find_case(Stmt *swtch, Fixnum v) {
 
 static Stmt *parse_case(const Token *tok) {
   Expr *value = NULL;
-  if (tok->kind == TK_CASE)
+  Expr *last = NULL;
+  if (tok->kind == TK_CASE) {
     value = parse_const_fixnum();
+    if (match(TK_ELLIPSIS))  // gcc extension.
+      last = parse_const_fixnum();
+  }
   consume(TK_COLON, "`:' expected");
 
   Stmt *swtch = loop_scope.swtch;
@@ -423,13 +427,33 @@ static Stmt *parse_case(const Token *tok) {
   if (tok->kind == TK_DEFAULT)
     swtch->switch_.default_ = stmt;
 
+  // A range is the cases of its values, one after another.
+  Stmt *inner = stmt;
+  if (last != NULL && value != NULL) {
+    last = make_cast(swtch->switch_.value->type, last->token, last, false);
+    if (last->fixnum - value->fixnum > 4096)
+      parse_error(PE_NOFATAL, tok, "a range of more than 4096 values is not supported");
+    else
+      for (Fixnum v = value->fixnum; v++ < last->fixnum; ) {
+        if (find_case(swtch, v) >= 0) {
+          parse_error(PE_NOFATAL, tok, "case value `%" PRId64 "' already defined", v);
+          break;
+        }
+        Stmt *more = new_stmt_case(tok, swtch, new_expr_fixlit(swtch->switch_.value->type, tok, v));
+        vec_push(swtch->switch_.cases, more);
+        more->parent = inner;
+        inner->case_.stmt = more;
+        inner = more;
+      }
+  }
+
   Stmt *next = parse_stmt();
   if (next == NULL) {
     parse_error(PE_NOFATAL, tok, "statement expected");
     next = new_stmt(ST_EMPTY, tok);  // Dummy
   }
-  next->parent = stmt;
-  stmt->case_.stmt = next;
+  next->parent = inner;
+  inner->case_.stmt = next;
 
   return stmt;
 }
@@ -1128,6 +1152,16 @@ static Declaration *parse_declaration(Vector *decls) {
 
   ParsedTypeInfo tinfo;
   Type *type = parse_var_def(NULL, &tinfo);
+  if (type == NULL && (tok = match(TK_IDENT)) != NULL) {
+    // `main() {`: the type is `int`.
+    bool is_function = fetch_token()->kind == TK_LPAR;
+    unget_token(tok);
+    if (is_function) {
+      memset(&tinfo, 0, sizeof(tinfo));
+      tinfo.rawType = &tyInt;
+      type = parse_declarator(&tyInt, &tinfo);
+    }
+  }
   if (type != NULL) {
     if (tinfo.ident == NULL) {
       if ((type->kind == TY_STRUCT ||

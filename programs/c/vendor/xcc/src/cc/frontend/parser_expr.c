@@ -140,7 +140,8 @@ static Type *value_type(Expr *expr) {
   case EX_EQ: case EX_NE: case EX_LT: case EX_LE: case EX_GE: case EX_GT: case EX_LOGAND: case EX_LOGIOR:
     return &tyInt;
   default:
-    return expr->type;
+    // An enumeration is compatible with the type that it is promoted to.
+    return expr->type->kind == TY_FIXNUM && expr->type->fixnum.kind == FX_ENUM ? promoted_type(expr->type) : expr->type;
   }
 }
 
@@ -332,6 +333,15 @@ static Expr *variable(Token *ident) {
       if (varinfo->storage & VS_ENUM_MEMBER)
         return new_expr_fixlit(&tyInt, ident, varinfo->enum_member.value);
       type = varinfo->type;
+    } else if (curfunc != NULL && fetch_token()->kind == TK_LPAR) {
+      // As in C89: `int name();`
+      parse_error(PE_WARNING, ident, "implicit declaration of `%.*s'", NAMES(ident->ident));
+      scope = global_scope;
+      type = new_func_type(&tyInt, NULL, true);
+      Function *func = define_func(type, ident, NULL, VS_IMPLICIT, NULL);
+      VarInfo *varinfo = scope_find(global_scope, ident->ident, NULL);
+      assert(varinfo != NULL);
+      varinfo->global.funcdecl = new_decl_defun(func);
     } else {
       parse_error(PE_NOFATAL, ident, "`%.*s' undeclared", NAMES(ident->ident));
       scope = curscope;
@@ -470,9 +480,21 @@ static Expr *binary(Expr *lhs, Token *tok) {
 static Expr *ternary(Expr *expr, Token *tok) {
   const ParseRule *rule = get_rule(tok->kind);
   assert(rule != NULL);
-  Expr *tval = parse_expr();
-
-  consume(TK_COLON, "`:' expected");
+  // gcc extension: `a ?: b` is `a ? a : b`, with one `a`.
+  bool same = match(TK_COLON) != NULL;
+  Expr *kept = NULL, *tval;
+  if (same) {
+    expr = used_as_value(expr);
+    kept = str_to_char_array_var(curscope, expr);
+    Type *type = kept->type->kind == TY_ARRAY ? array_to_ptr(kept->type) : kept->type;
+    Expr *tmp = is_global_scope(curscope) ? expr : alloc_tmp_var(curscope, type);
+    expr = tval = tmp;
+    kept = is_global_scope(curscope) ? NULL
+        : new_expr_bop(EX_ASSIGN, type, tok, tmp, make_cast(type, tok, kept, false));
+  } else {
+    tval = parse_expr();
+    consume(TK_COLON, "`:' expected");
+  }
   Expr *fval = parse_precedence(rule->precedence);
 
   expr = used_as_value(expr);
@@ -500,7 +522,8 @@ static Expr *ternary(Expr *expr, Token *tok) {
   if (expr->kind == EX_FIXNUM)
     return expr->fixnum != 0 ? tval : fval;
   else
-    return new_expr_ternary(tok, expr, tval, fval, type);
+    expr = new_expr_ternary(tok, expr, tval, fval, type);
+  return kept != NULL ? new_expr_bop(EX_COMMA, type, tok, kept, expr) : expr;
 }
 
 static Expr *assign(Expr *lhs, Token *tok) {
