@@ -111,7 +111,14 @@ fn convert(
                 _ => (format!("{value:o}"), "0"),
             };
             let prefix = if form.alternate && value != 0 { prefix } else { "" };
-            whole(&digits, prefix, form, out);
+            if kind == b'o' && form.alternate {
+                // The zero counts for the precision.
+                let least = form.precision.unwrap_or(1).max(digits.len() + usize::from(value != 0));
+                let digits = if value == 0 && form.precision == Some(0) { "0".to_owned() } else { digits };
+                filled("", &format!("{digits:0>least$}"), form.zero && form.precision.is_none(), form, out);
+            } else {
+                whole(&digits, prefix, form, out);
+            }
         }
         b'c' => pad(&[arguments.long(guest)? as u8], form, out),
         b's' => {
@@ -187,11 +194,15 @@ fn real(value: f64, kind: u8, form: &Form, out: &mut Vec<u8>) {
     }
     let value = value.abs();
     let precision = form.precision.unwrap_or(6);
+    if kind.eq_ignore_ascii_case(&b'a') {
+        let (prefix, digits) = (format!("{prefix}0x"), hexadecimal(value, form.precision, form.alternate));
+        let (prefix, digits) = if upper { (prefix.to_uppercase(), digits.to_uppercase()) } else { (prefix, digits) };
+        return filled(&prefix, &digits, form.zero, form, out);
+    }
     let mut digits = match kind.to_ascii_lowercase() {
         b'f' => fixed(value, precision, form.alternate),
         b'e' => scientific(value, precision, form.alternate),
-        b'g' => general(value, precision.max(1), form.alternate),
-        _ => format!("{value:e}"),
+        _ => general(value, precision.max(1), form.alternate),
     };
     if upper {
         digits = digits.to_uppercase();
@@ -229,6 +240,33 @@ fn general(value: f64, precision: usize, keep: bool) -> String {
     };
     let mantissa = if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
     format!("{mantissa}{exponent}")
+}
+
+/// The digits of `%a` after their `0x`.
+fn hexadecimal(value: f64, precision: Option<usize>, point: bool) -> String {
+    let bits = value.to_bits();
+    let (mut mantissa, exponent) = match (bits >> 52 & 0x7ff, bits & ((1 << 52) - 1)) {
+        (0, 0) => (0, 0),
+        (0, fraction) => (fraction, -1022),
+        (exponent, fraction) => (fraction | 1 << 52, exponent as i64 - 1023),
+    };
+    // 13 digits after the point.
+    let digits = match precision {
+        Some(places) if places < 13 => {
+            let unit = 1u64 << (52 - 4 * places);
+            let half = unit / 2;
+            let rest = mantissa & (unit - 1);
+            mantissa -= rest;
+            if rest > half || rest == half && mantissa & unit != 0 {
+                mantissa += unit;
+            }
+            format!("{:013x}", mantissa & ((1 << 52) - 1))[..places].to_owned()
+        }
+        Some(places) => format!("{:013x}{}", mantissa & ((1 << 52) - 1), "0".repeat(places - 13)),
+        None => format!("{:013x}", mantissa & ((1 << 52) - 1)).trim_end_matches('0').to_owned(),
+    };
+    let dot = if digits.is_empty() && !point { "" } else { "." };
+    format!("{:x}{dot}{digits}p{exponent:+}", mantissa >> 52)
 }
 
 fn length(text: &[u8]) -> Result<i32, Error> {

@@ -222,8 +222,6 @@ static void construct_struct_initial_value(const Type *type, const Initializer *
                                            const ConstructInitialValueVTable *vtable, void *ud) {
   const StructInfo *sinfo = type->struct_.info;
   assert(init == NULL || (init->kind == IK_MULTI && init->multi->len == sinfo->member_count));
-  bool packed = sinfo->flag & SIF_PACKED;
-  int count = 0;
   int offset = 0;
   for (int i = 0, n = sinfo->member_count; i < n; ++i) {
     const MemberInfo *member = &sinfo->members[i];
@@ -255,19 +253,13 @@ static void construct_struct_initial_value(const Type *type, const Initializer *
       one.len = 1;
       values.multi = &one;
       construct_initial_value_bitfield(&only, &values, 0, &offset, vtable, ud);
-      ++count;
       continue;
     }
 #endif
     if (mem_init != NULL || !(sinfo->flag & SIF_UNION)) {
-      int align = align_size(member->type);
-      if (!packed && offset % align != 0) {
-        assert(vtable->emit_align != NULL);
-        (*vtable->emit_align)(ud, align);
-        offset = ALIGN(offset, align);
-      }
+      for (; offset < (int)member->offset; ++offset)
+        (*vtable->emit_number)(ud, &tyChar, NULL, 0);
       construct_initial_value(member->type, mem_init, vtable, ud);
-      ++count;
       offset += type_size(member->type);
     }
   }
