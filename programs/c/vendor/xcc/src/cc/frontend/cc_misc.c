@@ -21,10 +21,11 @@ bool is_function_omitted(const VarInfo *funcvi, Table *attributes) {
       return true;
   }
 
+  if ((storage & (VS_STATIC | VS_USED)) == VS_STATIC)  // Static function but not used.
+    return true;
   if ((storage & VS_REF_TAKEN) || ((storage & (VS_INLINE | VS_EXTERN)) == (VS_INLINE | VS_EXTERN)))
     return false;
-  return (satisfy_inline_criteria(funcvi) ||
-          (storage & (VS_STATIC | VS_USED)) == VS_STATIC);  // Static function but not used.
+  return (storage & (VS_INLINE | VS_EXTERN | VS_USED)) == VS_INLINE;
 }
 
 static void eval_initial_value(Expr *expr, Expr **pvar, int64_t *poffset) {

@@ -458,6 +458,68 @@ static Stmt *parse_case(const Token *tok) {
   return stmt;
 }
 
+#ifndef __NO_VLA
+// Whether a statement declares a variable length array.
+static bool has_vla(Stmt *stmt) {
+  if (stmt == NULL)
+    return false;
+  switch (stmt->kind) {
+  case ST_BLOCK:
+    if (stmt->block.scope != NULL) {
+      Vector *vars = stmt->block.scope->vars;
+      for (int i = 0; i < vars->len; ++i) {
+        const VarInfo *varinfo = vars->data[i];
+        if (varinfo->type->kind == TY_PTR && varinfo->type->pa.vla != NULL)
+          return true;
+      }
+    }
+    for (int i = 0; i < stmt->block.stmts->len; ++i) {
+      if (has_vla(stmt->block.stmts->data[i]))
+        return true;
+    }
+    return false;
+  case ST_IF:  return has_vla(stmt->if_.tblock) || has_vla(stmt->if_.fblock);
+  case ST_SWITCH:  return has_vla(stmt->switch_.body);
+  case ST_CASE:  return has_vla(stmt->case_.stmt);
+  case ST_LABEL:  return has_vla(stmt->label.stmt);
+  default:
+    return false;  // Loops see to theirs.
+  }
+}
+
+static Expr *call_builtin(const Token *tok, const char *name, Type *ret, Type *param, Expr *arg) {
+  Vector *params = new_vector(), *args = new_vector();
+  if (arg != NULL) {
+    vec_push(params, param);
+    vec_push(args, arg);
+  }
+  Type *functype = new_func_type(ret, params, false);
+  return new_expr_funcall(tok, functype, new_expr_variable(alloc_cname(name), functype, tok, global_scope), args);
+}
+
+// The arrays of a loop's body end with each turn: { saved = sp; loop { sp = saved; body } sp = saved; }
+static Stmt *free_vlas(Stmt *loop, Stmt **pbody) {
+  if (!has_vla(*pbody))
+    return loop;
+  const Token *tok = loop->token;
+  Expr *saved = alloc_tmp_var(curscope, &tyVoidPtr);
+  Expr *save = call_builtin(tok, "__builtin_stack_save", &tyVoidPtr, NULL, NULL);
+  Stmt *body = new_stmt_block(tok, NULL), *block = new_stmt_block(tok, NULL);
+  vec_push(body->block.stmts, new_stmt_expr(call_builtin(tok, "__builtin_stack_restore", &tyVoid, &tyVoidPtr, saved)));
+  vec_push(body->block.stmts, *pbody);
+  (*pbody)->parent = body;
+  body->parent = loop;
+  *pbody = body;
+  vec_push(block->block.stmts, new_stmt_expr(new_expr_bop(EX_ASSIGN, &tyVoidPtr, tok, saved, save)));
+  vec_push(block->block.stmts, loop);
+  vec_push(block->block.stmts, new_stmt_expr(call_builtin(tok, "__builtin_stack_restore", &tyVoid, &tyVoidPtr, saved)));
+  loop->parent = block;
+  return block;
+}
+#else
+#define free_vlas(loop, pbody)  (loop)
+#endif
+
 static Stmt *parse_while(const Token *tok) {
   consume(TK_LPAR, "`(' expected");
   Expr *cond = make_cond(parse_expr());
@@ -474,7 +536,7 @@ static Stmt *parse_while(const Token *tok) {
 
   RESTORE_LOOP_SCOPE(save);
 
-  return stmt;
+  return free_vlas(stmt, &stmt->while_.body);
 }
 
 static Stmt *parse_do_while(const Token *tok) {
@@ -495,7 +557,7 @@ static Stmt *parse_do_while(const Token *tok) {
   stmt->while_.cond = make_cond(cond);
   consume(TK_RPAR, "`)' expected");
   consume(TK_SEMICOL, "`;' expected");
-  return stmt;
+  return free_vlas(stmt, &stmt->while_.body);
 }
 
 static Stmt *parse_for(const Token *tok) {
@@ -553,6 +615,7 @@ static Stmt *parse_for(const Token *tok) {
   stmt->for_.body = body;
 
   RESTORE_LOOP_SCOPE(save);
+  stmt = free_vlas(stmt, &stmt->for_.body);
 
   if (scope != NULL) {
     assert(block != NULL);
