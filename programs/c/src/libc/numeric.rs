@@ -150,7 +150,7 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
 
 /// As a `long`: what has no place there becomes the least one.
 fn whole(x: f64) -> i64 {
-    if x >= -9_223_372_036_854_775_808.0 && x < 9_223_372_036_854_775_808.0 { x as i64 } else { i64::MIN }
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&x) { x as i64 } else { i64::MIN }
 }
 
 /// What `frexp` gives.
