@@ -1,3 +1,3 @@
 #pragma once
 #include <stddef.h>
-void *alloca(size_t size);
+void *alloca(unsigned size);

@@ -3,7 +3,11 @@
 #include <string.h>
 
 extern void __wasm_call_ctors(void);
-extern int __main_argc_argv(int count, char **arguments);
+extern int __main_argc_argv_envp(int count, char **arguments, char **environment);
+
+__attribute__((weak)) int __main_argc_argv(int count, char **arguments) {
+  return __main_argc_argv_envp(count, arguments, arguments + count);
+}
 
 __attribute__((weak)) int __main_void(void) {
   static char *arguments[] = {"main", NULL};

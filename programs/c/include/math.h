@@ -19,141 +19,172 @@
 typedef double double_t;
 typedef float float_t;
 double sin(double x);
-#define sinf(x) ((float)sin(x))
-#define sinl(x) sin(x)
+float sinf(float x);
+long double sinl(long double x);
 double cos(double x);
-#define cosf(x) ((float)cos(x))
-#define cosl(x) cos(x)
+float cosf(float x);
+long double cosl(long double x);
 double tan(double x);
-#define tanf(x) ((float)tan(x))
-#define tanl(x) tan(x)
+float tanf(float x);
+long double tanl(long double x);
 double asin(double x);
-#define asinf(x) ((float)asin(x))
-#define asinl(x) asin(x)
+float asinf(float x);
+long double asinl(long double x);
 double acos(double x);
-#define acosf(x) ((float)acos(x))
-#define acosl(x) acos(x)
+float acosf(float x);
+long double acosl(long double x);
 double atan(double x);
-#define atanf(x) ((float)atan(x))
-#define atanl(x) atan(x)
+float atanf(float x);
+long double atanl(long double x);
 double sinh(double x);
-#define sinhf(x) ((float)sinh(x))
-#define sinhl(x) sinh(x)
+float sinhf(float x);
+long double sinhl(long double x);
 double cosh(double x);
-#define coshf(x) ((float)cosh(x))
-#define coshl(x) cosh(x)
+float coshf(float x);
+long double coshl(long double x);
 double tanh(double x);
-#define tanhf(x) ((float)tanh(x))
-#define tanhl(x) tanh(x)
+float tanhf(float x);
+long double tanhl(long double x);
 double asinh(double x);
-#define asinhf(x) ((float)asinh(x))
-#define asinhl(x) asinh(x)
+float asinhf(float x);
+long double asinhl(long double x);
 double acosh(double x);
-#define acoshf(x) ((float)acosh(x))
-#define acoshl(x) acosh(x)
+float acoshf(float x);
+long double acoshl(long double x);
 double atanh(double x);
-#define atanhf(x) ((float)atanh(x))
-#define atanhl(x) atanh(x)
+float atanhf(float x);
+long double atanhl(long double x);
 double exp(double x);
-#define expf(x) ((float)exp(x))
-#define expl(x) exp(x)
+float expf(float x);
+long double expl(long double x);
 double exp2(double x);
-#define exp2f(x) ((float)exp2(x))
-#define exp2l(x) exp2(x)
+float exp2f(float x);
+long double exp2l(long double x);
 double expm1(double x);
-#define expm1f(x) ((float)expm1(x))
-#define expm1l(x) expm1(x)
+float expm1f(float x);
+long double expm1l(long double x);
 double log(double x);
-#define logf(x) ((float)log(x))
-#define logl(x) log(x)
+float logf(float x);
+long double logl(long double x);
 double log2(double x);
-#define log2f(x) ((float)log2(x))
-#define log2l(x) log2(x)
+float log2f(float x);
+long double log2l(long double x);
 double log10(double x);
-#define log10f(x) ((float)log10(x))
-#define log10l(x) log10(x)
+float log10f(float x);
+long double log10l(long double x);
 double log1p(double x);
-#define log1pf(x) ((float)log1p(x))
-#define log1pl(x) log1p(x)
+float log1pf(float x);
+long double log1pl(long double x);
 double sqrt(double x);
-#define sqrtf(x) ((float)sqrt(x))
-#define sqrtl(x) sqrt(x)
+float sqrtf(float x);
+long double sqrtl(long double x);
 double cbrt(double x);
-#define cbrtf(x) ((float)cbrt(x))
-#define cbrtl(x) cbrt(x)
+float cbrtf(float x);
+long double cbrtl(long double x);
 double fabs(double x);
-#define fabsf(x) ((float)fabs(x))
-#define fabsl(x) fabs(x)
+float fabsf(float x);
+long double fabsl(long double x);
 double floor(double x);
-#define floorf(x) ((float)floor(x))
-#define floorl(x) floor(x)
+float floorf(float x);
+long double floorl(long double x);
 double ceil(double x);
-#define ceilf(x) ((float)ceil(x))
-#define ceill(x) ceil(x)
+float ceilf(float x);
+long double ceill(long double x);
 double round(double x);
-#define roundf(x) ((float)round(x))
-#define roundl(x) round(x)
+float roundf(float x);
+long double roundl(long double x);
 double trunc(double x);
-#define truncf(x) ((float)trunc(x))
-#define truncl(x) trunc(x)
+float truncf(float x);
+long double truncl(long double x);
 double rint(double x);
-#define rintf(x) ((float)rint(x))
-#define rintl(x) rint(x)
+float rintf(float x);
+long double rintl(long double x);
 double nearbyint(double x);
-#define nearbyintf(x) ((float)nearbyint(x))
-#define nearbyintl(x) nearbyint(x)
+float nearbyintf(float x);
+long double nearbyintl(long double x);
 double tgamma(double x);
-#define tgammaf(x) ((float)tgamma(x))
-#define tgammal(x) tgamma(x)
+float tgammaf(float x);
+long double tgammal(long double x);
 double lgamma(double x);
-#define lgammaf(x) ((float)lgamma(x))
-#define lgammal(x) lgamma(x)
+float lgammaf(float x);
+long double lgammal(long double x);
 double erf(double x);
-#define erff(x) ((float)erf(x))
-#define erfl(x) erf(x)
+float erff(float x);
+long double erfl(long double x);
 double erfc(double x);
-#define erfcf(x) ((float)erfc(x))
-#define erfcl(x) erfc(x)
+float erfcf(float x);
+long double erfcl(long double x);
 double pow(double x, double y);
-#define powf(x, y) ((float)pow(x, y))
-#define powl(x, y) pow(x, y)
+float powf(float x, float y);
+long double powl(long double x, long double y);
 double atan2(double x, double y);
-#define atan2f(x, y) ((float)atan2(x, y))
-#define atan2l(x, y) atan2(x, y)
+float atan2f(float x, float y);
+long double atan2l(long double x, long double y);
 double fmod(double x, double y);
-#define fmodf(x, y) ((float)fmod(x, y))
-#define fmodl(x, y) fmod(x, y)
+float fmodf(float x, float y);
+long double fmodl(long double x, long double y);
 double remainder(double x, double y);
-#define remainderf(x, y) ((float)remainder(x, y))
-#define remainderl(x, y) remainder(x, y)
+float remainderf(float x, float y);
+long double remainderl(long double x, long double y);
 double hypot(double x, double y);
-#define hypotf(x, y) ((float)hypot(x, y))
-#define hypotl(x, y) hypot(x, y)
+float hypotf(float x, float y);
+long double hypotl(long double x, long double y);
 double fmax(double x, double y);
-#define fmaxf(x, y) ((float)fmax(x, y))
-#define fmaxl(x, y) fmax(x, y)
+float fmaxf(float x, float y);
+long double fmaxl(long double x, long double y);
 double fmin(double x, double y);
-#define fminf(x, y) ((float)fmin(x, y))
-#define fminl(x, y) fmin(x, y)
+float fminf(float x, float y);
+long double fminl(long double x, long double y);
 double fdim(double x, double y);
-#define fdimf(x, y) ((float)fdim(x, y))
-#define fdiml(x, y) fdim(x, y)
+float fdimf(float x, float y);
+long double fdiml(long double x, long double y);
 double copysign(double x, double y);
-#define copysignf(x, y) ((float)copysign(x, y))
-#define copysignl(x, y) copysign(x, y)
+float copysignf(float x, float y);
+long double copysignl(long double x, long double y);
 double nextafter(double x, double y);
-#define nextafterf(x, y) ((float)nextafter(x, y))
-#define nextafterl(x, y) nextafter(x, y)
+float nextafterf(float x, float y);
+long double nextafterl(long double x, long double y);
+double logb(double x);
 double fma(double x, double y, double z);
+float fmaf(float x, float y, float z);
+long double fmal(long double x, long double y, long double z);
 long lround(double x);
+long lroundf(float x);
+long lroundl(long double x);
 long lrint(double x);
-#define llround(x) lround(x)
-#define llrint(x) lrint(x)
-#define lroundf(x) lround(x)
+long lrintf(float x);
+long lrintl(long double x);
+long long llround(double x);
+long long llroundf(float x);
+long long llroundl(long double x);
+long long llrint(double x);
+long long llrintf(float x);
+long long llrintl(long double x);
+int ilogb(double x);
 double ldexp(double x, int exponent);
-#define scalbn(x, n) ldexp(x, n)
+float ldexpf(float x, int exponent);
+long double ldexpl(long double x, int exponent);
+double scalbn(double x, int exponent);
 double frexp(double x, int *exponent);
+float frexpf(float x, int *exponent);
+long double frexpl(long double x, int *exponent);
 double modf(double x, double *whole);
+float modff(float x, float *whole);
+long double modfl(long double x, long double *whole);
+double nan(const char *tag);
+int __fpclassify(double x);
+#define FP_NAN 0
+#define FP_INFINITE 1
+#define FP_ZERO 2
+#define FP_SUBNORMAL 3
+#define FP_NORMAL 4
+#define fpclassify(x) __fpclassify(x)
+#define isnormal(x) (__fpclassify(x) == FP_NORMAL)
+#define isgreater(x, y) ((x) > (y))
+#define isgreaterequal(x, y) ((x) >= (y))
+#define isless(x, y) ((x) < (y))
+#define islessequal(x, y) ((x) <= (y))
+#define isunordered(x, y) (isnan(x) || isnan(y))
 int __isnan(double x);
 int __isinf(double x);
 int __isfinite(double x);

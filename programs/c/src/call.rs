@@ -21,10 +21,14 @@ void __answer_signed(long long value);
 void __answer_unsigned(unsigned long long value);
 void __answer_bool(int value);
 void __answer_real(double value);
-void __answer_text(const char *value);
+void __answer_text(const void *value);
+void __answer_pointer(const void *value);
 #define __answer(value) _Generic((value), _Bool: __answer_bool, float: __answer_real, double: __answer_real, \
-    char *: __answer_text, const char *: __answer_text, unsigned long: __answer_unsigned, \
-    unsigned long long: __answer_unsigned, default: __answer_signed)(value)
+    long double: __answer_real, char: __answer_signed, unsigned char: __answer_signed, short: __answer_signed, \
+    unsigned short: __answer_signed, int: __answer_signed, unsigned: __answer_signed, long: __answer_signed, \
+    long long: __answer_signed, unsigned long: __answer_unsigned, unsigned long long: __answer_unsigned, \
+    char *: __answer_text, const char *: __answer_text, unsigned char *: __answer_text, \
+    const unsigned char *: __answer_text, default: __answer_pointer)(value)
 int main(void) {
 ";
 
@@ -64,7 +68,7 @@ struct Parameter {
 
 /// The parameters of a function that the code defines.
 fn parameters(code: &str, function: &str) -> Option<Vec<Parameter>> {
-    let code = without_comments(code);
+    let code = bare(code);
     let is_name = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let bytes = code.as_bytes();
     for (start, _) in code.match_indices(function) {
@@ -114,17 +118,41 @@ fn parameter(text: &str) -> Parameter {
     Parameter { base: words.join(" "), depth, inner }
 }
 
-fn without_comments(code: &str) -> String {
+/// The code with blanks in place of its comments and of what is in its literals.
+fn bare(code: &str) -> String {
     let mut kept = String::new();
     let mut rest = code;
-    while let Some(start) = rest.find("/*").into_iter().chain(rest.find("//")).min() {
+    while let Some(start) = rest.find(['"', '\'', '/']) {
         kept.push_str(&rest[..start]);
-        let end = if rest[start..].starts_with("/*") { "*/" } else { "\n" };
-        let found = rest[start..].find(end).map_or(rest.len(), |at| start + at + if end == "*/" { 2 } else { 0 });
-        kept.push(' ');
-        rest = &rest[found..];
+        rest = &rest[start..];
+        let (length, shown) = if let Some(comment) = rest.strip_prefix("/*") {
+            (comment.find("*/").map_or(rest.len(), |at| at + 4), " ")
+        } else if rest.starts_with("//") {
+            (rest.find('\n').unwrap_or(rest.len()), " ")
+        } else if rest.starts_with('/') {
+            (1, "/")
+        } else {
+            (literal_length(rest), "0")
+        };
+        kept.push_str(shown);
+        rest = &rest[length..];
     }
     kept + rest
+}
+
+/// The bytes of the literal that a text starts with. It does not go on after its line.
+fn literal_length(text: &str) -> usize {
+    let mut chars = text.char_indices();
+    let quote = chars.next().map(|(_, quote)| quote);
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => _ = chars.next(),
+            '\n' => return at,
+            _ if Some(c) == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 /// An argument as an expression, after the statements that it needs.
@@ -224,6 +252,14 @@ mod tests {
         assert_eq!(found, wanted);
         assert_eq!(parameters(code, "g").unwrap(), []);
         assert!(parameters(code, "h").is_none());
+    }
+
+    #[test]
+    fn literals_have_no_comments_and_no_definitions() {
+        let code = "char *u = \"http://x\", *q = \"/*\"; char c = '\"', d = '\\\\'; // it's f(char c) {\n\
+                    char *s = \"f(long n) {\"; int f(int x) { return '/' / x; }";
+        assert_eq!(parameters(code, "f").unwrap(), [of("int", 0, "")]);
+        assert_eq!(bare("a /* \" */ b \"\\\"//\" c 'x"), "a   b 0 c 0");
     }
 
     #[test]

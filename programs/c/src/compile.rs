@@ -11,8 +11,39 @@ const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"
 /// The bytes of C's stack.
 const STACK: u32 = 8 << 20;
 
-/// Compiles a program of one file, with the start that every program has. The functions `exports` can be called.
+/// Compiles a program of one file, with the start that every program has. A function of the library that is called
+/// without its header has its header, as gcc knows such functions.
 pub fn compile(source: &str) -> Result<Vec<u8>, String> {
+    let (result, words) = compiled(source);
+    let headers = missing(&words);
+    if headers.is_empty() {
+        return result.ok_or(words);
+    }
+    let includes: String = headers.iter().map(|name| format!("#include <{name}>\n")).collect();
+    let (result, words) = compiled(&format!("{includes}#line 1 \"main.c\"\n{source}"));
+    result.ok_or(words)
+}
+
+/// The headers of the functions that the compiler did not know.
+fn missing(words: &str) -> Vec<&'static str> {
+    let mut headers = Vec::new();
+    for name in words.split("implicit declaration of `").skip(1).filter_map(|rest| rest.split('\'').next()) {
+        let declares = |text: &str| {
+            text.match_indices(name)
+                .any(|(at, _)| text[at + name.len()..].starts_with('(') && text[..at].ends_with([' ', '*']))
+        };
+        let found = HEADERS.iter().find(|(header, text)| header.ends_with(".h") && declares(text));
+        headers.extend(found.map(|(header, _)| *header).filter(|header| !headers.contains(header)));
+    }
+    headers
+}
+
+/// Runs the compiler. Returns the module, and what it said.
+fn compiled(source: &str) -> (Option<Vec<u8>>, String) {
+    run(source).unwrap_or_else(|error| (None, error))
+}
+
+fn run(source: &str) -> Result<(Option<Vec<u8>>, String), String> {
     let stack = format!("--stack-size={STACK}");
     let arguments = [
         "wcc",
@@ -47,8 +78,16 @@ pub fn compile(source: &str) -> Result<Vec<u8>, String> {
         Err(error) => error.i32_exit_status().ok_or_else(|| format!("the compiler failed: {error}"))?,
     };
     let mut files = store.into_data();
-    match (status, files.take("out.wasm")) {
-        (0, Some(wasm)) => Ok(wasm),
-        _ => Err(files.words()),
+    let wasm = files.take("out.wasm").filter(|_| status == 0);
+    Ok((wasm, files.words()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn library_functions_have_headers() {
+        let words = "a: warning: implicit declaration of `strlen'\nb: implicit declaration of `foo'\n\
+                     c: implicit declaration of `memcpy'\nd: implicit declaration of `sqrt'\n";
+        assert_eq!(super::missing(words), ["string.h", "math.h"]);
     }
 }

@@ -73,7 +73,7 @@ fn ends(linker: &mut Linker<State>) -> Result<(), Error> {
             Err(Error::i32_exit(ABORTED))
         }
         "atexit" => |guest, function: u32| -> i32 { guest.state.at_exit.push(function); Ok(0) }
-        "__main_argc_argv" => |guest, _count: i32, _list: u32| -> i32 { Err(Error::new("there is no main")) }
+        "__main_argc_argv_envp" => |guest, _count: i32, _list: u32, _environment: u32| -> i32 { Err(Error::new("there is no main")) }
         "getenv" => |guest, _name: u32| -> u32 { Ok(0) }
         "system" => |guest, _command: u32| -> i32 { Ok(-1) }
         "time" => |guest, to: u32| -> i64 {
@@ -103,11 +103,32 @@ fn answering(linker: &mut Linker<State>) -> Result<(), Error> {
         "__answer_text" => |guest, at: u32| -> () {
             let line = match at {
                 0 => "null".to_owned(),
-                _ => serde_json::Value::from(String::from_utf8_lossy(guest.text(at)?)).to_string(),
+                _ => serde_json::Value::from(text(guest.text(at)?)).to_string(),
             };
             guest.state.answers.push(line);
             Ok(())
         }
+        "__answer_pointer" => |guest, at: u32| -> () {
+            guest.state.answers.push(if at == 0 { "null" } else { "true" }.to_owned());
+            Ok(())
+        }
     }
     Ok(())
+}
+
+/// A text as an answer. What is not UTF-8 is its bytes as characters after a zero, which no text of C has.
+fn text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => std::iter::once('\0').chain(bytes.iter().copied().map(char::from)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_text_that_is_not_utf_8_is_no_other_text() {
+        assert_eq!(super::text("é".as_bytes()), "é");
+        assert_eq!(super::text(b"a\xff"), "\0aÿ");
+    }
 }

@@ -1,6 +1,6 @@
 //! `malloc` and its kin. What it knows of the blocks lies outside of the program's memory.
 
-use super::memory::{Guest, State};
+use super::memory::{Guest, State, narrow};
 use std::collections::HashMap;
 use wasmi::{Caller, Error, Linker};
 
@@ -14,6 +14,8 @@ pub struct Heap {
     top: u32,
     /// The capacity of each block in use.
     blocks: HashMap<u32, u32>,
+    /// The blocks that have aligned ones in them, which programs know only.
+    aligned: HashMap<u32, u32>,
     /// Freed blocks by their capacity.
     free: HashMap<u32, Vec<u32>>,
 }
@@ -72,38 +74,69 @@ fn release(state: &mut State, at: u32) -> Result<(), Error> {
     if at == 0 {
         return Ok(());
     }
+    let at = state.heap.aligned.remove(&at).unwrap_or(at);
     let capacity = state.heap.blocks.remove(&at).ok_or_else(|| Error::new("free(): invalid pointer"))?;
     state.heap.free.entry(capacity).or_default().push(at);
     Ok(())
 }
 
+/// The bytes that a block has from its address on.
+fn room(state: &State, at: u32) -> Option<u32> {
+    let block = state.heap.aligned.get(&at).copied().unwrap_or(at);
+    Some(state.heap.blocks.get(&block)? - (at - block))
+}
+
+/// A block at a multiple of `align`, or 0.
+fn aligned(caller: &mut Caller<State>, align: u32, size: u32) -> Result<u32, Error> {
+    if align <= 16 {
+        return allocate(caller, size);
+    }
+    let block = allocate(caller, size.saturating_add(align))?;
+    let at = block.checked_next_multiple_of(align).unwrap_or(0);
+    if at != block {
+        caller.data_mut().heap.aligned.insert(at, block);
+    }
+    Ok(at)
+}
+
+fn reallocate(caller: &mut Caller<State>, at: u32, size: u32) -> Result<u32, Error> {
+    if at == 0 {
+        return allocate(caller, size);
+    }
+    let had = room(caller.data(), at).ok_or_else(|| Error::new("realloc(): invalid pointer"))?;
+    if size <= had && capacity(size) * 2 >= had {
+        return Ok(at);
+    }
+    let new = allocate(caller, size)?;
+    if new != 0 {
+        let (from, to) = (at as usize, new as usize);
+        Guest::of(caller)?.memory.copy_within(from..from + had.min(size) as usize, to);
+        release(caller.data_mut(), at)?;
+    }
+    Ok(new)
+}
+
 pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
-    linker.func_wrap("env", "malloc", |mut caller: Caller<State>, size: u32| allocate(&mut caller, size))?;
-    linker.func_wrap("env", "aligned_alloc", |mut caller: Caller<State>, align: u32, size: u32| {
-        let align = align.max(16);
-        let at = allocate(&mut caller, size.saturating_add(align))?;
-        // Its block cannot be freed by another address than its own, so it stays.
-        Ok::<u32, Error>(if at == 0 { 0 } else { at.next_multiple_of(align) })
+    linker.func_wrap("env", "malloc", |mut caller: Caller<State>, size: u64| allocate(&mut caller, narrow(size)))?;
+    for name in ["aligned_alloc", "memalign"] {
+        linker.func_wrap("env", name, |mut caller: Caller<State>, align: u64, size: u64| {
+            aligned(&mut caller, narrow(align), narrow(size))
+        })?;
+    }
+    linker.func_wrap("env", "posix_memalign", |mut caller: Caller<State>, to: u32, align: u64, size: u64| {
+        let at = aligned(&mut caller, narrow(align), narrow(size))?;
+        Guest::of(&mut caller)?.put(to, &at.to_le_bytes())?;
+        Ok::<i32, Error>(if at == 0 { 12 } else { 0 })
     })?;
-    linker.func_wrap("env", "calloc", |mut caller: Caller<State>, count: u32, size: u32| {
-        zeroed(&mut caller, count.saturating_mul(size))
+    linker.func_wrap("env", "calloc", |mut caller: Caller<State>, count: u64, size: u64| {
+        zeroed(&mut caller, narrow(count.saturating_mul(size)))
     })?;
     linker.func_wrap("env", "free", |mut caller: Caller<State>, at: u32| release(caller.data_mut(), at))?;
-    linker.func_wrap("env", "realloc", |mut caller: Caller<State>, at: u32, size: u32| {
-        if at == 0 {
-            return allocate(&mut caller, size);
-        }
-        let had = *caller.data().heap.blocks.get(&at).ok_or_else(|| Error::new("realloc(): invalid pointer"))?;
-        if size <= had && capacity(size) * 2 >= had {
-            return Ok(at);
-        }
-        let new = allocate(&mut caller, size)?;
-        if new != 0 {
-            let (from, to) = (at as usize, new as usize);
-            Guest::of(&mut caller)?.memory.copy_within(from..from + had.min(size) as usize, to);
-            release(caller.data_mut(), at)?;
-        }
-        Ok(new)
+    linker.func_wrap("env", "realloc", |mut caller: Caller<State>, at: u32, size: u64| {
+        reallocate(&mut caller, at, narrow(size))
+    })?;
+    linker.func_wrap("env", "reallocarray", |mut caller: Caller<State>, at: u32, count: u64, size: u64| {
+        reallocate(&mut caller, at, narrow(count.saturating_mul(size)))
     })?;
     linker.func_wrap("env", "__errno_location", |mut caller: Caller<State>| {
         if caller.data().errno.is_none() {
@@ -117,8 +150,8 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             linker
                 .func_wrap("env", name, |mut caller: Caller<State>, text: u32| copied(&mut caller, text, u32::MAX))?;
         } else {
-            linker.func_wrap("env", name, |mut caller: Caller<State>, text: u32, most: u32| {
-                copied(&mut caller, text, most)
+            linker.func_wrap("env", name, |mut caller: Caller<State>, text: u32, most: u64| {
+                copied(&mut caller, text, narrow(most))
             })?;
         }
     }

@@ -40,6 +40,11 @@ pub struct Guest<'a> {
     pub state: &'a mut State,
 }
 
+/// A `size_t` of the program. No memory is larger than what it becomes.
+pub fn narrow(size: u64) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
 pub fn outside() -> Error {
     Error::new("Segmentation fault")
 }

@@ -3,6 +3,7 @@
 use super::functions;
 use super::memory::{Guest, State};
 use super::number::{double, integer};
+use std::num::FpCategory;
 use wasmi::{Error, Linker};
 
 const ERANGE: i32 = 34;
@@ -52,6 +53,8 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     ];
     for (name, function) in of_one {
         linker.func_wrap("env", name, move |x: f64| function(x))?;
+        linker.func_wrap("env", &format!("{name}l"), move |x: f64| function(x))?;
+        linker.func_wrap("env", &format!("{name}f"), move |x: f32| function(x.into()) as f32)?;
     }
     let of_two: [(&str, OfTwo); 10] = [
         ("pow", libm::pow),
@@ -67,11 +70,45 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     ];
     for (name, function) in of_two {
         linker.func_wrap("env", name, move |x: f64, y: f64| function(x, y))?;
+        linker.func_wrap("env", &format!("{name}l"), move |x: f64, y: f64| function(x, y))?;
+        if name != "nextafter" {
+            let of_floats = move |x: f32, y: f32| function(x.into(), y.into()) as f32;
+            linker.func_wrap("env", &format!("{name}f"), of_floats)?;
+        }
     }
-    linker.func_wrap("env", "fma", |x: f64, y: f64, z: f64| libm::fma(x, y, z))?;
-    linker.func_wrap("env", "lround", |x: f64| x.round() as i64)?;
-    linker.func_wrap("env", "lrint", |x: f64| even(x) as i64)?;
-    linker.func_wrap("env", "ldexp", |x: f64, exponent: i32| libm::ldexp(x, exponent))?;
+    linker.func_wrap("env", "nextafterf", libm::nextafterf)?;
+    linker.func_wrap("env", "fma", libm::fma)?;
+    linker.func_wrap("env", "fmal", libm::fma)?;
+    linker.func_wrap("env", "fmaf", libm::fmaf)?;
+    for name in ["lround", "llround"] {
+        linker.func_wrap("env", name, |x: f64| whole(x.round()))?;
+        linker.func_wrap("env", &format!("{name}l"), |x: f64| whole(x.round()))?;
+        linker.func_wrap("env", &format!("{name}f"), |x: f32| whole(x.round().into()))?;
+    }
+    for name in ["lrint", "llrint"] {
+        linker.func_wrap("env", name, |x: f64| whole(even(x)))?;
+        linker.func_wrap("env", &format!("{name}l"), |x: f64| whole(even(x)))?;
+        linker.func_wrap("env", &format!("{name}f"), |x: f32| whole(even(x.into())))?;
+    }
+    for name in ["ldexp", "ldexpl", "scalbn"] {
+        linker.func_wrap("env", name, libm::ldexp)?;
+    }
+    linker.func_wrap("env", "ldexpf", libm::ldexpf)?;
+    linker.func_wrap("env", "ilogb", libm::ilogb)?;
+    linker.func_wrap("env", "logb", |x: f64| match x {
+        0.0 => f64::NEG_INFINITY,
+        x if x.is_infinite() => f64::INFINITY,
+        x if x.is_nan() => x,
+        x => libm::ilogb(x).into(),
+    })?;
+    linker.func_wrap("env", "__fpclassify", |x: f64| match x.classify() {
+        FpCategory::Nan => 0,
+        FpCategory::Infinite => 1,
+        FpCategory::Zero => 2,
+        FpCategory::Subnormal => 3,
+        FpCategory::Normal => 4,
+    })?;
+    linker.func_wrap("env", "nan", |_tag: u32| f64::NAN)?;
     linker.func_wrap("env", "__isnan", |x: f64| i32::from(x.is_nan()))?;
     linker.func_wrap("env", "__isinf", |x: f64| i32::from(x.is_infinite()))?;
     linker.func_wrap("env", "__isfinite", |x: f64| i32::from(x.is_finite()))?;
@@ -80,20 +117,16 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     linker.func_wrap("env", "labs", i64::wrapping_abs)?;
     linker.func_wrap("env", "llabs", i64::wrapping_abs)?;
     functions! { linker,
-        "frexp" => |guest, x: f64, to: u32| -> f64 {
-            let (fraction, exponent) = libm::frexp(x);
-            guest.put(to, &exponent.to_le_bytes())?;
-            Ok(fraction)
-        }
-        "modf" => |guest, x: f64, to: u32| -> f64 {
-            let (fraction, whole) = libm::modf(x);
-            guest.put(to, &whole.to_le_bytes())?;
-            Ok(fraction)
-        }
+        "frexp" => |guest, x: f64, to: u32| -> f64 { exponent(&mut guest, x, to) }
+        "frexpl" => |guest, x: f64, to: u32| -> f64 { exponent(&mut guest, x, to) }
+        "frexpf" => |guest, x: f32, to: u32| -> f32 { exponent(&mut guest, x.into(), to).map(|x| x as f32) }
+        "modf" => |guest, x: f64, to: u32| -> f64 { guest.put(to, &x.trunc().to_le_bytes())?; Ok(part(x)) }
+        "modfl" => |guest, x: f64, to: u32| -> f64 { guest.put(to, &x.trunc().to_le_bytes())?; Ok(part(x)) }
+        "modff" => |guest, x: f32, to: u32| -> f32 { guest.put(to, &x.trunc().to_le_bytes())?; Ok(part(x.into()) as f32) }
         "atoi" => |guest, text: u32| -> i32 { Ok(integer(guest.text(text)?, 10).map_or(0, |n| n.signed().0 as i32)) }
         "atol" => |guest, text: u32| -> i64 { Ok(integer(guest.text(text)?, 10).map_or(0, |n| n.signed().0)) }
         "atoll" => |guest, text: u32| -> i64 { Ok(integer(guest.text(text)?, 10).map_or(0, |n| n.signed().0)) }
-        "atof" => |guest, text: u32| -> f64 { Ok(double(guest.text(text)?).map_or(0.0, |(value, _)| value)) }
+        "atof" => |guest, text: u32| -> f64 { Ok(double(guest.text(text)?).map_or(0.0, |found| found.value)) }
         "strtod" => |guest, text: u32, end: u32| -> f64 { fraction(&mut guest, text, end) }
         "strtold" => |guest, text: u32, end: u32| -> f64 { fraction(&mut guest, text, end) }
         "strtof" => |guest, text: u32, end: u32| -> f32 { fraction(&mut guest, text, end).map(|value| value as f32) }
@@ -115,6 +148,23 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     Ok(())
 }
 
+/// As a `long`: what has no place there becomes the least one.
+fn whole(x: f64) -> i64 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&x) { x as i64 } else { i64::MIN }
+}
+
+/// What `frexp` gives.
+fn exponent(guest: &mut Guest, x: f64, to: u32) -> Result<f64, Error> {
+    let (fraction, exponent) = if x.is_finite() { libm::frexp(x) } else { (x, 0) };
+    guest.put(to, &exponent.to_le_bytes())?;
+    Ok(fraction)
+}
+
+/// The part after the point, with the sign.
+fn part(x: f64) -> f64 {
+    if x.is_infinite() { 0.0f64.copysign(x) } else { (x - x.trunc()).copysign(x) }
+}
+
 /// The numbers of musl's `rand`: glibc's are other ones.
 fn random(state: &mut u64) -> i32 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -129,8 +179,12 @@ fn set_end(guest: &mut Guest, end: u32, at: u32) -> Result<(), Error> {
 }
 
 fn fraction(guest: &mut Guest, text: u32, end: u32) -> Result<f64, Error> {
-    let (value, used) = double(guest.text(text)?).unwrap_or((0.0, 0));
+    let (value, used, fits) =
+        double(guest.text(text)?).map_or((0.0, 0, true), |found| (found.value, found.used, found.fits));
     set_end(guest, end, text + used as u32)?;
+    if !fits {
+        guest.set_errno(ERANGE);
+    }
     Ok(value)
 }
 

@@ -2,7 +2,7 @@
 
 use super::functions;
 use super::heap::written;
-use super::memory::{Arguments, Guest, State, outside};
+use super::memory::{Arguments, Guest, State, narrow, outside};
 use wasmi::{Caller, Error, Linker};
 
 /// How a conversion shows its value.
@@ -111,7 +111,14 @@ fn convert(
                 _ => (format!("{value:o}"), "0"),
             };
             let prefix = if form.alternate && value != 0 { prefix } else { "" };
-            whole(&digits, prefix, form, out);
+            if kind == b'o' && form.alternate {
+                // The zero counts for the precision.
+                let least = form.precision.unwrap_or(1).max(digits.len() + usize::from(value != 0));
+                let digits = if value == 0 && form.precision == Some(0) { "0".to_owned() } else { digits };
+                filled("", &format!("{digits:0>least$}"), form.zero && form.precision.is_none(), form, out);
+            } else {
+                whole(&digits, prefix, form, out);
+            }
         }
         b'c' => pad(&[arguments.long(guest)? as u8], form, out),
         b's' => {
@@ -187,11 +194,15 @@ fn real(value: f64, kind: u8, form: &Form, out: &mut Vec<u8>) {
     }
     let value = value.abs();
     let precision = form.precision.unwrap_or(6);
+    if kind.eq_ignore_ascii_case(&b'a') {
+        let (prefix, digits) = (format!("{prefix}0x"), hexadecimal(value, form.precision, form.alternate));
+        let (prefix, digits) = if upper { (prefix.to_uppercase(), digits.to_uppercase()) } else { (prefix, digits) };
+        return filled(&prefix, &digits, form.zero, form, out);
+    }
     let mut digits = match kind.to_ascii_lowercase() {
         b'f' => fixed(value, precision, form.alternate),
         b'e' => scientific(value, precision, form.alternate),
-        b'g' => general(value, precision.max(1), form.alternate),
-        _ => format!("{value:e}"),
+        _ => general(value, precision.max(1), form.alternate),
     };
     if upper {
         digits = digits.to_uppercase();
@@ -231,14 +242,41 @@ fn general(value: f64, precision: usize, keep: bool) -> String {
     format!("{mantissa}{exponent}")
 }
 
+/// The digits of `%a` after their `0x`.
+fn hexadecimal(value: f64, precision: Option<usize>, point: bool) -> String {
+    let bits = value.to_bits();
+    let (mut mantissa, exponent) = match (bits >> 52 & 0x7ff, bits & ((1 << 52) - 1)) {
+        (0, 0) => (0, 0),
+        (0, fraction) => (fraction, -1022),
+        (exponent, fraction) => (fraction | 1 << 52, exponent as i64 - 1023),
+    };
+    // 13 digits after the point.
+    let digits = match precision {
+        Some(places) if places < 13 => {
+            let unit = 1u64 << (52 - 4 * places);
+            let half = unit / 2;
+            let rest = mantissa & (unit - 1);
+            mantissa -= rest;
+            if rest > half || rest == half && mantissa & unit != 0 {
+                mantissa += unit;
+            }
+            format!("{:013x}", mantissa & ((1 << 52) - 1))[..places].to_owned()
+        }
+        Some(places) => format!("{:013x}{}", mantissa & ((1 << 52) - 1), "0".repeat(places - 13)),
+        None => format!("{:013x}", mantissa & ((1 << 52) - 1)).trim_end_matches('0').to_owned(),
+    };
+    let dot = if digits.is_empty() && !point { "" } else { "." };
+    format!("{:x}{dot}{digits}p{exponent:+}", mantissa >> 52)
+}
+
 fn length(text: &[u8]) -> Result<i32, Error> {
     i32::try_from(text.len()).map_err(|_| outside())
 }
 
 /// Writes a text with its zero into a buffer, as far as it has room.
-fn bounded(guest: &mut Guest, to: u32, size: u32, text: &[u8]) -> Result<i32, Error> {
+fn bounded(guest: &mut Guest, to: u32, size: u64, text: &[u8]) -> Result<i32, Error> {
     if size > 0 {
-        guest.put_text(to, &text[..text.len().min(size as usize - 1)])?;
+        guest.put_text(to, &text[..text.len().min(narrow(size) as usize - 1)])?;
     }
     length(text)
 }
@@ -254,11 +292,11 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
         }
         "sprintf" => |guest, to: u32, format: u32, list: u32| -> i32 { to_text(&mut guest, to, format, list) }
         "vsprintf" => |guest, to: u32, format: u32, list: u32| -> i32 { to_text(&mut guest, to, format, list) }
-        "snprintf" => |guest, to: u32, size: u32, format: u32, list: u32| -> i32 {
+        "snprintf" => |guest, to: u32, size: u64, format: u32, list: u32| -> i32 {
             let text = formatted(&guest, format, list)?;
             bounded(&mut guest, to, size, &text)
         }
-        "vsnprintf" => |guest, to: u32, size: u32, format: u32, list: u32| -> i32 {
+        "vsnprintf" => |guest, to: u32, size: u64, format: u32, list: u32| -> i32 {
             let text = formatted(&guest, format, list)?;
             bounded(&mut guest, to, size, &text)
         }

@@ -3,7 +3,7 @@
 use super::functions;
 use super::letters::is_space;
 use super::memory::{Arguments, Guest, State};
-use super::number::{Integer, double, integer};
+use super::number::{Integer, Real, double, integer, prefix};
 use wasmi::{Error, Linker};
 
 /// A conversion of a format.
@@ -120,13 +120,17 @@ fn convert(
                 b'o' => 8,
                 _ => 10,
             };
-            let Some(found) = integer(within, base) else { return Ok(None) };
+            let Some(mut found) = integer(within, base) else { return Ok(None) };
+            if matches!(base, 0 | 16) {
+                // As in glibc, `0x` without a digit is read, and is 0.
+                found.used = found.used.max(prefix(within).unwrap_or(0));
+            }
             if let Some(to) = to()? {
                 let bytes = bits(&found, *kind).to_le_bytes();
                 let bytes = match *size {
                     b"hh" => &bytes[..1],
                     b"h" => &bytes[..2],
-                    b"" | b"z" | b"t" => &bytes[..4],
+                    b"" => &bytes[..4],
                     _ => &bytes[..],
                 };
                 guest.put(to, bytes)?;
@@ -134,7 +138,14 @@ fn convert(
             Ok(Some(found.used))
         }
         b'f' | b'e' | b'g' | b'E' | b'G' | b'F' | b'a' => {
-            let Some((value, used)) = double(within) else { return Ok(None) };
+            let Some(Real { value, mut used, .. }) = double(within) else { return Ok(None) };
+            if let Some(prefix) = prefix(within).filter(|prefix| used < *prefix) {
+                // As in glibc, `0x` is no number, and `0x.` is 0.
+                if within.get(prefix) != Some(&b'.') {
+                    return Ok(None);
+                }
+                used = prefix + 1;
+            }
             if let Some(to) = to()? {
                 match *size {
                     b"" => guest.put(to, &(value as f32).to_le_bytes())?,

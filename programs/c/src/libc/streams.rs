@@ -2,7 +2,7 @@
 
 use super::functions;
 use super::heap::{allocate, written};
-use super::memory::{Guest, State};
+use super::memory::{Guest, State, narrow};
 use std::io::{Read, Write};
 use wasmi::{Caller, Error, Linker};
 
@@ -131,13 +131,13 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             let text = guest.text(text)?.to_vec();
             Ok(if guest.state.streams.write(file, &text) { 1 } else { EOF })
         }
-        "fwrite" => |guest, from: u32, size: u32, count: u32, file: u32| -> u32 {
-            let bytes = guest.range(from, size.saturating_mul(count))?.to_vec();
+        "fwrite" => |guest, from: u32, size: u64, count: u64, file: u32| -> u64 {
+            let bytes = guest.range(from, narrow(size.saturating_mul(count)))?.to_vec();
             Ok(if guest.state.streams.write(file, &bytes) { count } else { 0 })
         }
-        "write" => |guest, descriptor: u32, from: u32, size: u32| -> i64 {
-            let bytes = guest.range(from, size)?.to_vec();
-            Ok(if guest.state.streams.write(descriptor.saturating_add(1), &bytes) { size.into() } else { -1 })
+        "write" => |guest, descriptor: u32, from: u32, size: u64| -> i64 {
+            let bytes = guest.range(from, narrow(size))?.to_vec();
+            Ok(if guest.state.streams.write(descriptor.saturating_add(1), &bytes) { size as i64 } else { -1 })
         }
         "getchar" => |guest| -> i32 { Ok(get_char(&mut guest, 1)) }
         "getc" => |guest, file: u32| -> i32 { Ok(get_char(&mut guest, file)) }
@@ -164,18 +164,18 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             guest.put_text(to, &line)?;
             Ok(to)
         }
-        "fread" => |guest, to: u32, size: u32, count: u32, file: u32| -> u32 {
-            let wanted = size.saturating_mul(count);
+        "fread" => |guest, to: u32, size: u64, count: u64, file: u32| -> u64 {
+            let wanted = narrow(size.saturating_mul(count));
             if file != 1 || wanted == 0 {
                 return Ok(0);
             }
-            Ok(read(&mut guest, to, wanted)? / size)
+            Ok(u64::from(read(&mut guest, to, wanted)?) / size)
         }
-        "read" => |guest, descriptor: u32, to: u32, size: u32| -> i64 {
+        "read" => |guest, descriptor: u32, to: u32, size: u64| -> i64 {
             if descriptor != 0 {
                 return Ok(-1);
             }
-            read(&mut guest, to, size).map(i64::from)
+            read(&mut guest, to, narrow(size)).map(i64::from)
         }
         "fflush" => |guest, _file: u32| -> i32 { guest.state.streams.flush(); Ok(0) }
         "fclose" => |guest, _file: u32| -> i32 { Ok(0) }
@@ -197,7 +197,7 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
         "clearerr" => |guest, _file: u32| -> () { guest.state.streams.at_end = false; Ok(()) }
         "fileno" => |guest, file: u32| -> i32 { Ok(file as i32 - 1) }
         "setbuf" => |guest, _file: u32, _buffer: u32| -> () { Ok(()) }
-        "setvbuf" => |guest, _file: u32, _buffer: u32, _mode: i32, _size: u32| -> i32 { Ok(0) }
+        "setvbuf" => |guest, _file: u32, _buffer: u32, _mode: i32, _size: u64| -> i32 { Ok(0) }
         "perror" => |guest, text: u32| -> () {
             let mut line = if text == 0 { Vec::new() } else { guest.text(text)?.to_vec() };
             line.extend(b": error\n");
@@ -212,7 +212,7 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             return Ok(-1);
         }
         let needed = text.len() as u32 + 1;
-        let (at, has) = (guest.word(line)?, guest.word(size)?);
+        let (at, has) = (guest.word(line)?, narrow(guest.long(size)?));
         let at = if at == 0 {
             written(&mut caller, &text)?
         } else if has < needed {
@@ -224,7 +224,7 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
         let mut guest = Guest::of(&mut caller)?;
         guest.put_text(at, &text)?;
         guest.put(line, &at.to_le_bytes())?;
-        guest.put(size, &has.max(needed).to_le_bytes())?;
+        guest.put(size, &u64::from(has.max(needed)).to_le_bytes())?;
         Ok::<i64, Error>(text.len() as i64)
     })?;
     Ok(())

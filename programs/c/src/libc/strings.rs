@@ -1,7 +1,7 @@
 //! `string.h`.
 
 use super::functions;
-use super::memory::{Guest, State};
+use super::memory::{Guest, State, narrow};
 use std::cmp::Ordering;
 use wasmi::{Error, Linker};
 
@@ -48,23 +48,23 @@ fn token(guest: &mut Guest, text: u32, set: u32) -> Result<(u32, u32), Error> {
 
 pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     functions! { linker,
-        "memcpy" => |guest, to: u32, from: u32, size: u32| -> u32 { moved(&mut guest, to, from, size) }
-        "memmove" => |guest, to: u32, from: u32, size: u32| -> u32 { moved(&mut guest, to, from, size) }
-        "memset" => |guest, to: u32, c: i32, size: u32| -> u32 { guest.range_mut(to, size)?.fill(c as u8); Ok(to) }
-        "memcmp" => |guest, a: u32, b: u32, size: u32| -> i32 { Ok(order(guest.range(a, size)?.cmp(guest.range(b, size)?))) }
-        "memchr" => |guest, at: u32, c: i32, size: u32| -> u32 {
-            Ok(place(at, guest.range(at, size)?.iter().position(|byte| *byte == c as u8)))
+        "memcpy" => |guest, to: u32, from: u32, size: u64| -> u32 { moved(&mut guest, to, from, narrow(size)) }
+        "memmove" => |guest, to: u32, from: u32, size: u64| -> u32 { moved(&mut guest, to, from, narrow(size)) }
+        "memset" => |guest, to: u32, c: i32, size: u64| -> u32 { guest.range_mut(to, narrow(size))?.fill(c as u8); Ok(to) }
+        "memcmp" => |guest, a: u32, b: u32, size: u64| -> i32 { Ok(order(guest.range(a, narrow(size))?.cmp(guest.range(b, narrow(size))?))) }
+        "memchr" => |guest, at: u32, c: i32, size: u64| -> u32 {
+            Ok(place(at, guest.range(at, narrow(size))?.iter().position(|byte| *byte == c as u8)))
         }
-        "memccpy" => |guest, to: u32, from: u32, c: i32, size: u32| -> u32 {
-            let found = guest.range(from, size)?.iter().position(|byte| *byte == c as u8);
-            moved(&mut guest, to, from, found.map_or(size, |found| found as u32 + 1))?;
+        "memccpy" => |guest, to: u32, from: u32, c: i32, size: u64| -> u32 {
+            let found = guest.range(from, narrow(size))?.iter().position(|byte| *byte == c as u8);
+            moved(&mut guest, to, from, found.map_or(narrow(size), |found| found as u32 + 1))?;
             Ok(found.map_or(0, |found| to + found as u32 + 1))
         }
-        "memmem" => |guest, at: u32, size: u32, part: u32, length: u32| -> u32 {
-            Ok(place(at, find(guest.range(at, size)?, guest.range(part, length)?)))
+        "memmem" => |guest, at: u32, size: u64, part: u32, length: u64| -> u32 {
+            Ok(place(at, find(guest.range(at, narrow(size))?, guest.range(part, narrow(length))?)))
         }
-        "strlen" => |guest, text: u32| -> u32 { Ok(length(guest.text(text)?)) }
-        "strnlen" => |guest, text: u32, most: u32| -> u32 { Ok(length(guest.text_within(text, most)?)) }
+        "strlen" => |guest, text: u32| -> u64 { Ok(length(guest.text(text)?).into()) }
+        "strnlen" => |guest, text: u32, most: u64| -> u64 { Ok(length(guest.text_within(text, narrow(most))?).into()) }
         "strcpy" => |guest, to: u32, from: u32| -> u32 {
             let size = length(guest.text(from)?) + 1;
             moved(&mut guest, to, from, size)
@@ -74,9 +74,9 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             moved(&mut guest, to, from, size + 1)?;
             Ok(to + size)
         }
-        "strncpy" => |guest, to: u32, from: u32, size: u32| -> u32 {
-            let mut text = guest.text_within(from, size)?.to_vec();
-            text.resize(size as usize, 0);
+        "strncpy" => |guest, to: u32, from: u32, size: u64| -> u32 {
+            let mut text = guest.text_within(from, narrow(size))?.to_vec();
+            text.resize(narrow(size) as usize, 0);
             guest.put(to, &text)?;
             Ok(to)
         }
@@ -85,19 +85,19 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             guest.put_text(end, &text)?;
             Ok(to)
         }
-        "strncat" => |guest, to: u32, from: u32, most: u32| -> u32 {
-            let (end, text) = (to + length(guest.text(to)?), guest.text_within(from, most)?.to_vec());
+        "strncat" => |guest, to: u32, from: u32, most: u64| -> u32 {
+            let (end, text) = (to + length(guest.text(to)?), guest.text_within(from, narrow(most))?.to_vec());
             guest.put_text(end, &text)?;
             Ok(to)
         }
         "strcmp" => |guest, a: u32, b: u32| -> i32 { Ok(order(guest.text(a)?.cmp(guest.text(b)?))) }
         "strcoll" => |guest, a: u32, b: u32| -> i32 { Ok(order(guest.text(a)?.cmp(guest.text(b)?))) }
-        "strncmp" => |guest, a: u32, b: u32, most: u32| -> i32 {
-            Ok(order(guest.text_within(a, most)?.cmp(guest.text_within(b, most)?)))
+        "strncmp" => |guest, a: u32, b: u32, most: u64| -> i32 {
+            Ok(order(guest.text_within(a, narrow(most))?.cmp(guest.text_within(b, narrow(most))?)))
         }
         "strcasecmp" => |guest, a: u32, b: u32| -> i32 { Ok(order(lower(guest.text(a)?).cmp(&lower(guest.text(b)?)))) }
-        "strncasecmp" => |guest, a: u32, b: u32, most: u32| -> i32 {
-            Ok(order(lower(guest.text_within(a, most)?).cmp(&lower(guest.text_within(b, most)?))))
+        "strncasecmp" => |guest, a: u32, b: u32, most: u64| -> i32 {
+            Ok(order(lower(guest.text_within(a, narrow(most))?).cmp(&lower(guest.text_within(b, narrow(most))?))))
         }
         "strchr" => |guest, text: u32, c: i32| -> u32 {
             let found = guest.text(text)?;
@@ -114,13 +114,13 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
             Ok(place(text, found.iter().rposition(|byte| *byte == c as u8)))
         }
         "strstr" => |guest, text: u32, part: u32| -> u32 { Ok(place(text, find(guest.text(text)?, guest.text(part)?))) }
-        "strspn" => |guest, text: u32, set: u32| -> u32 {
+        "strspn" => |guest, text: u32, set: u32| -> u64 {
             let set = guest.text(set)?;
-            Ok(guest.text(text)?.iter().take_while(|byte| set.contains(byte)).count() as u32)
+            Ok(guest.text(text)?.iter().take_while(|byte| set.contains(byte)).count() as u64)
         }
-        "strcspn" => |guest, text: u32, set: u32| -> u32 {
+        "strcspn" => |guest, text: u32, set: u32| -> u64 {
             let set = guest.text(set)?;
-            Ok(guest.text(text)?.iter().take_while(|byte| !set.contains(byte)).count() as u32)
+            Ok(guest.text(text)?.iter().take_while(|byte| !set.contains(byte)).count() as u64)
         }
         "strpbrk" => |guest, text: u32, set: u32| -> u32 {
             let set = guest.text(set)?;

@@ -68,6 +68,13 @@ void gen_cond(Expr *cond, bool tf, bool needval) {
   case EX_GT:
   case EX_LE:
   case EX_GE:
+    if (!tf && ck > EX_NE && is_flonum(cond->bop.lhs->type)) {
+      // With a NaN, `!(a < b)` is not `a >= b`.
+      gen_compare_expr(ck, cond->bop.lhs, cond->bop.rhs, needval);
+      if (needval)
+        ADD_CODE(OP_I32_EQZ);
+      break;
+    }
     if (!tf) {
       if (ck <= EX_NE)
         ck = (EX_EQ + EX_NE) - ck;
@@ -134,9 +141,10 @@ static void gen_switch_table_jump(Stmt *stmt, Expr *value, Fixnum min, Fixnum ma
   gen_expr(value, true);
   bool is_i64 = type_size(value->type) > I32_SIZE;
   if (min != 0) {
-    ADD_CODE(is_i64 ? OP_I64_CONST : OP_I32_CONST);
-    ADD_LEB128(min);
-    ADD_CODE(is_i64 ? OP_I64_SUB : OP_I32_SUB);
+    assert(!is_i64);
+    ADD_CODE(OP_I32_CONST);
+    ADD_LEB128((int32_t)min);
+    ADD_CODE(OP_I32_SUB);
   }
   if (is_i64)
     ADD_CODE(OP_I32_WRAP_I64);
@@ -185,7 +193,7 @@ static void gen_switch_dispatching(Stmt *stmt, Expr *value, Vector *cases, int d
       max = v;
   }
 
-  if (case_count >= 4 && (max - min) / 2 <= case_count) {
+  if (case_count >= 4 && type_size(value->type) <= I32_SIZE && (max - min) / 2 <= case_count) {
     gen_switch_table_jump(stmt, value, min, max, default_index);
   } else {
     bool is_i64 = type_size(value->type) > I32_SIZE;
@@ -197,7 +205,7 @@ static void gen_switch_dispatching(Stmt *stmt, Expr *value, Vector *cases, int d
         continue;
       gen_expr(value, true);
       ADD_CODE(op_const);
-      ADD_LEB128(c->case_.value->fixnum);
+      ADD_LEB128(is_i64 ? c->case_.value->fixnum : (int32_t)c->case_.value->fixnum);
       ADD_CODE(op_eq, OP_BR_IF);
       int index = c->case_.block_index;
       if (index < 0)
@@ -507,32 +515,6 @@ static void gen_asm(Stmt *stmt) {
   }
 }
 
-static void gen_block_for_label(Stmt *stmt, bool is_last) {
-  // No scope. Create WASM block for goto.
-  // No update of curbreak_depth/curcontinue_depth to preserve break/continue targets.
-  assert(curfunc != NULL);
-  assert(curfunc->label_table != NULL);
-  GotoLabel *goto_label = table_get(curfunc->label_table, stmt->block_for_label.label);
-  assert(goto_label != NULL);
-  goto_label->depth = cur_depth;
-
-  ++cur_depth;
-  ADD_CODE(OP_BLOCK, WT_VOID); {
-    gen_stmts(stmt->block_for_label.stmts, is_last);
-  } ADD_CODE(OP_END);
-  --cur_depth;
-}
-
-static void gen_goto(Stmt *stmt) {
-  assert(curfunc != NULL);
-  assert(curfunc->label_table != NULL);
-  GotoLabel *goto_label = table_get(curfunc->label_table, stmt->goto_.label->ident);
-  assert(goto_label != NULL);
-  assert(cur_depth > goto_label->depth);
-  ADD_CODE(OP_BR);
-  ADD_ULEB128(cur_depth - goto_label->depth - 1);
-}
-
 void gen_stmt(Stmt *stmt, bool is_last) {
   if (stmt == NULL)
     return;
@@ -553,7 +535,7 @@ void gen_stmt(Stmt *stmt, bool is_last) {
   case ST_LABEL: gen_stmt(stmt->label.stmt, is_last); break;
   case ST_VARDECL:  gen_vardecl(stmt->vardecl); break;
   case ST_ASM:  gen_asm(stmt); break;
-  case ST_BLOCK_FOR_LABEL: gen_block_for_label(stmt, is_last); break;
+  case ST_BLOCK_FOR_LABEL: assert(false); break;
   case ST_GOTO: gen_goto(stmt); break;
   }
 }
@@ -822,18 +804,19 @@ static inline void gen_func_body(Function *func, Expr *bpvar, Expr *lspvar) {
     ADD_CODE(OP_BLOCK, wt);
     cur_depth += 1;
   }
-  gen_stmt(func->body_block, true);
+  FuncExtra *extra = func->extra;
+  if (extra->state != NULL)
+    gen_flat(func);
+  else
+    gen_stmt(func->body_block, false);
 
-  {
-    Vector *stmts = func->body_block->block.stmts;
-    if (stmts->len > 0) {
-      Stmt *last = stmts->data[stmts->len - 1];
-      if (last->kind != ST_ASM && functype->func.ret->kind != TY_VOID &&
-          !check_funcend_return(func->body_block)) {
-        assert(func->body_block->reach & REACH_STOP);
-        ADD_CODE(OP_UNREACHABLE);
-      }
-    }
+  // The end without a return.
+  switch (get_func_ret_wtype(functype->func.ret)) {
+  case WT_I32:  ADD_CODE(OP_I32_CONST, 0); break;
+  case WT_I64:  ADD_CODE(OP_I64_CONST, 0); break;
+  case WT_F32:  ADD_CODE(OP_F32_CONST); ADD_F32(0); break;
+  case WT_F64:  ADD_CODE(OP_F64_CONST); ADD_F64(0); break;
+  default: break;
   }
 }
 

@@ -147,14 +147,22 @@ static void gen_cast_to_i(const Type *dst, Type *src) {
     break;
   case TY_FLONUM:
     {
-      static const unsigned char OpTable[][4] = {
-        { OP_I32_TRUNC_F32_S, OP_I32_TRUNC_F64_S, OP_I64_TRUNC_F32_S, OP_I64_TRUNC_F64_S },
-        { OP_I32_TRUNC_F32_U, OP_I32_TRUNC_F64_U, OP_I64_TRUNC_F32_U, OP_I64_TRUNC_F64_U },
-      };
-      int d = type_size(dst);
-      int index = (d > I32_SIZE ? 2 : 0) + (src->flonum.kind >= FL_DOUBLE ? 1 : 0);
-      bool du = is_unsigned(dst);
-      ADD_CODE(OpTable[du][index]);
+      // Instructions that do not trap. `te_cast` in traverse.c sees to what does not fit.
+      enum { I32_S = 0, I32_U = 1, I64_S = 4, I64_U = 5, F64 = 2 };
+      size_t d = type_size(dst);
+      int op = d > I32_SIZE ? (is_unsigned(dst) ? I64_U : I64_S) : is_unsigned(dst) && d == I32_SIZE ? I64_S : I32_S;
+      ADD_CODE(OP_0xFC, op | (src->flonum.kind >= FL_DOUBLE ? F64 : 0));
+      if (d == I32_SIZE && is_unsigned(dst))
+        ADD_CODE(OP_I32_WRAP_I64);
+      if (d < I32_SIZE) {
+        if (is_unsigned(dst)) {
+          ADD_CODE(OP_I32_CONST);
+          ADD_LEB128((1U << (d * TARGET_CHAR_BIT)) - 1);
+          ADD_CODE(OP_I32_AND);
+        } else {
+          ADD_CODE(OP_I32_EXTEND8_S + most_significant_bit(d));
+        }
+      }
     }
     break;
   default:  assert(!"Cast not handled"); break;

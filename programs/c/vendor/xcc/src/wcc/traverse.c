@@ -20,6 +20,8 @@ const char VA_ARGS_NAME[] = ".._VA_ARGS";
 Table builtin_function_table;
 
 static Stmt *branching_stmt;
+// Whether a `case` lies in a statement within its `switch`.
+static bool case_in_branch;
 
 bool is_stack_param(const Type *type) {
   return !is_prim_type(type);
@@ -229,11 +231,23 @@ static void traverse_func_expr(Expr **pexpr) {
   }
 }
 
+// `main` has another name, by its parameters.
+static const Name *renamed_main;
+
+static void rename_main(Expr *expr) {
+  if (renamed_main == NULL || expr->kind != EX_VAR || !is_global_scope(expr->var.scope) ||
+      !equal_name(expr->var.name, alloc_cname("main")))
+    return;
+  expr->var.name = renamed_main;
+  expr->type = scope_find(global_scope, renamed_main, NULL)->type;
+}
+
 static void te_funcall(Expr **pexpr, bool needval) {
   Expr *expr = *pexpr;
   UNUSED(needval);
 
   Expr *func = expr->funcall.func;
+  rename_main(func);
   Type *functype = get_callee_type(func->type);
   if (functype == NULL) {
     parse_error(PE_NOFATAL, func->token, "cannot call except function");
@@ -305,6 +319,7 @@ static void te_noop(Expr **pexpr, bool needval) { UNUSED(pexpr); UNUSED(needval)
 static void te_var(Expr **pexpr, bool needval) {
   Expr *expr = *pexpr;
   UNUSED(needval);
+  rename_main(expr);
   if (expr->type->kind == TY_FUNC) {
     register_indirect_function(expr->var.name);
     traverse_func_expr(pexpr);
@@ -375,9 +390,44 @@ static void te_unary(Expr **pexpr, bool needval) {
   traverse_expr(&expr->unary.sub, needval);
 }
 
+#ifndef __NO_FLONUM
+// A number without a place in the integer's type becomes what it becomes on x86-64, not an end of the program.
+static Expr *cast_as_on_x86(Expr *expr) {
+  Type *type = expr->type;
+  const Token *tok = expr->token;
+  Expr *tmp = alloc_tmp_var(curscope, expr->unary.sub->type);
+  Expr *assign = new_expr_bop(EX_ASSIGN, tmp->type, tok, tmp, expr->unary.sub);
+  size_t size = type_size(type);
+  bool is_wide = size > I32_SIZE || (is_unsigned(type) && size == I32_SIZE);
+  Type *wide = get_fixnum_type(is_wide ? FX_LONG : FX_INT, false, 0);
+  double bound = is_wide ? 9223372036854775808.0 : 2147483648.0;
+  Fixnum other = is_wide ? INT64_MIN : INT32_MIN;
+  // -2147483648.5 has a place, too.
+  bool has_more = !is_wide && tmp->type->flonum.kind >= FL_DOUBLE;
+  double low = has_more ? -bound - 1 : -bound;
+  enum ExprKind above = has_more ? EX_GT : EX_GE;
+  Expr *fits = new_expr_bop(
+      EX_LOGAND, &tyBool, tok,
+      new_expr_bop(above, &tyBool, tok, tmp, new_expr_flolit(tmp->type, tok, low)),
+      new_expr_bop(EX_LT, &tyBool, tok, tmp, new_expr_flolit(tmp->type, tok, bound)));
+  Expr *value = new_expr_ternary(tok, fits, new_expr_cast(wide, tok, tmp), new_expr_fixlit(wide, tok, other), wide);
+  if (size > I32_SIZE && is_unsigned(type)) {
+    Expr *is_high = new_expr_bop(EX_GE, &tyBool, tok, tmp, new_expr_flolit(tmp->type, tok, bound));
+    value = new_expr_ternary(tok, is_high, new_expr_cast(type, tok, tmp), make_cast(type, tok, value, false), type);
+  } else {
+    value = make_cast(type, tok, value, false);
+  }
+  return new_expr_bop(EX_COMMA, type, tok, assign, value);
+}
+#endif
+
 static void te_cast(Expr **pexpr, bool needval) {
   Expr *expr = *pexpr;
   traverse_expr(&expr->unary.sub, needval);
+#ifndef __NO_FLONUM
+  if (needval && is_fixnum(expr->type) && is_flonum(expr->unary.sub->type))
+    *pexpr = cast_as_on_x86(expr);
+#endif
 }
 
 static void te_incdec(Expr **pexpr, bool needval) {
@@ -413,10 +463,13 @@ static void te_incdec(Expr **pexpr, bool needval) {
                                    : type->kind == TY_FLONUM ? new_expr_flolit(type, token, 1)
 #endif
                                                              : new_expr_fixlit(type, token, 1);
-  Expr *assign_tmp = new_expr_bop(EX_ASSIGN, &tyVoid, token, tmp,
-                                  !post ? new_expr_bop(op, type, token, deref_p, one) : deref_p);
-  Expr *assign_deref_p = new_expr_bop(EX_ASSIGN, &tyVoid, token, deref_p,
-                                      !post ? tmp : new_expr_bop(op, type, token, tmp, one));
+  Expr *after = new_expr_bop(op, type, token, post ? tmp : deref_p, one);
+  if (is_fixnum(type) && type_size(type) < type_size(&tyInt)) {
+    after->type = &tyInt;
+    after = new_expr_cast(type, token, after);
+  }
+  Expr *assign_tmp = new_expr_bop(EX_ASSIGN, &tyVoid, token, tmp, !post ? after : deref_p);
+  Expr *assign_deref_p = new_expr_bop(EX_ASSIGN, &tyVoid, token, deref_p, !post ? tmp : after);
 
   *pexpr = new_expr_bop(EX_COMMA, type, token, assign_p,
                         new_expr_bop(EX_COMMA, type, token, assign_tmp,
@@ -550,7 +603,7 @@ static void traverse_switch(Stmt *stmt) {
 
 static void traverse_case(Stmt *stmt) {
   if (branching_stmt->kind != ST_SWITCH)
-    parse_error(PE_NOFATAL, stmt->token, "case/default inside branch not supported");
+    case_in_branch = true;
   traverse_stmt(stmt->case_.stmt);
 }
 
@@ -606,73 +659,6 @@ static void traverse_vardecl(VarDecl *decl) {
   traverse_stmt(decl->init_stmt);
 }
 
-static inline Stmt *is_ancestor(Stmt *ancestor, Stmt *stmt) {
-  for (; stmt != NULL; ) {
-    Stmt *parent = stmt->parent;
-    if (parent == ancestor)
-      return stmt;
-    stmt = parent;
-  }
-  return NULL;
-}
-
-static inline bool is_just_after(Stmt *label, Stmt *block) {
-  Stmt *parent = label->parent;
-  assert(parent == block->parent);
-  assert(parent->kind == ST_BLOCK || parent->kind == ST_BLOCK_FOR_LABEL);
-  assert(offsetof(Stmt, block_for_label.stmts) == offsetof(Stmt, block.stmts));
-  Vector *stmts = parent->block.stmts;  // Assume block_for_label.stmts is same place.
-
-  // block_for_label must be placed at the top of stmts.
-  return stmts->data[0] == block &&
-         stmts->len > 1 && stmts->data[1] == label;
-}
-
-static void traverse_goto(Stmt *stmt) {
-  GotoLabel *goto_label = table_get(curfunc->label_table, stmt->goto_.label->ident);
-  assert(goto_label != NULL);
-  Stmt *label = goto_label->label_stmt;
-  assert(label != NULL);
-
-  Stmt *block = is_ancestor(label->parent, stmt);
-  if (block == NULL || !is_just_after(label, block)) {
-    parse_error(PE_NOFATAL, stmt->token, "only escape goto supported");
-  }
-}
-
-static int enclose_stmts_for_label(const Name *label, Stmt *parent, Vector *stmts, int at) {
-  // Before:
-  //     statments...;
-  //   label: stmt;
-  // After:
-  //     {  // <-- Enclose statements for label.
-  //       statments...;
-  //     }
-  //   label: stmt;
-
-  if (at == 0)
-    return 0;
-
-  Stmt *block = new_stmt(ST_BLOCK_FOR_LABEL, NULL);
-  block->parent = parent;
-  Vector *enclosed = new_vector();
-  for (int i = 0; i < at; ++i) {
-    Stmt *stmt = stmts->data[i];
-    stmt->parent = block;  // Replace parent.
-    vec_push(enclosed, stmt);
-  }
-
-  block->block_for_label.label = label;
-  block->block_for_label.stmts = enclosed;
-
-  // Shrink and replace with new block.
-  for (int i = 1; i < at; ++i)
-    vec_remove_at(stmts, 0);
-  stmts->data[0] = block;
-  assert(((Stmt*)stmts->data[1])->kind == ST_LABEL);  // Ensure statements before label are enclosed.
-  return 1;
-}
-
 static void traverse_stmt(Stmt *stmt) {
   if (stmt == NULL)
     return;
@@ -705,27 +691,16 @@ static void traverse_stmt(Stmt *stmt) {
   case ST_BREAK:  break;
   case ST_CONTINUE:  break;
   case ST_GOTO:  break;  // goto is handled after all labels are processed.
-  case ST_LABEL:  assert(false); break;
+  case ST_LABEL:  traverse_stmt(stmt->label.stmt); break;
   case ST_VARDECL:  traverse_vardecl(stmt->vardecl); break;
   case ST_ASM:  break;
   }
-}
-
-static inline int traverse_label(Stmt *stmt, Vector *stmts, int i) {
-  i = enclose_stmts_for_label(stmt->token->ident, stmt->parent, stmts, i);
-  traverse_stmt(stmt->label.stmt);
-  return i;
 }
 
 static void traverse_stmts(Vector *stmts) {
   assert(stmts != NULL);
   for (int i = 0, len = stmts->len; i < len; ++i) {
     Stmt *stmt = stmts->data[i];
-    if (stmt->kind == ST_LABEL) {
-      i = traverse_label(stmt, stmts, i);
-      len = stmts->len;
-      continue;
-    }
     traverse_stmt(stmt);
   }
 }
@@ -747,8 +722,11 @@ static void modify_func_name(Function *func) {
   case 2:
     newname = alloc_cname("__main_argc_argv");
     break;
+  case 3:
+    newname = alloc_cname("__main_argc_argv_envp");
+    break;
   default:
-    error("main function must take no argument or two arguments");
+    error("`main' must have no parameter, or two, or three");
     break;
   }
 
@@ -766,25 +744,10 @@ static void modify_func_name(Function *func) {
   VarInfo *varinfo = scope_add(global_scope, func->ident, functype, org_varinfo->storage);
   varinfo->global.func = func;
 
+  renamed_main = newname;
   // Clear `main` function.
   assert(org_varinfo->global.func == func);
   org_varinfo->global.func = NULL;
-}
-
-static void traverse_gotos(Function *func) {
-  Table *label_table = func->label_table;
-  if (label_table == NULL)
-    return;
-
-  const Name *name;
-  GotoLabel *goto_label;
-  for (int it = 0; (it = table_iterate(label_table, it, &name, (void**)&goto_label)) != -1; ) {
-    Vector *gotos = goto_label->gotos;
-    for (int i = 0; i < gotos->len; ++i) {
-      Stmt *stmt = gotos->data[i];
-      traverse_goto(stmt);
-    }
-  }
 }
 
 static void traverse_defun(Function *func) {
@@ -816,8 +779,6 @@ static void traverse_defun(Function *func) {
   extra->reloc_code = new_vector();
   func->extra = extra;
 
-  modify_func_name(func);
-
   Type *functype = func->type;
   if (functype->func.vaargs) {
     Type *tyvalist = find_typedef(curscope, alloc_cname("__builtin_va_list"), NULL);
@@ -830,8 +791,13 @@ static void traverse_defun(Function *func) {
 
   register_func_info(func->ident->ident, func, NULL, 0);
   curfunc = func;
+  case_in_branch = false;
   traverse_stmt(func->body_block);
-  traverse_gotos(func);
+  if (func->label_table != NULL || case_in_branch) {
+    const Token *ident = alloc_dummy_ident();
+    scope_add(func->scopes->data[0], ident, &tyInt, VS_USED);
+    extra->state = new_expr_variable(ident->ident, &tyInt, NULL, func->scopes->data[0]);
+  }
   curfunc = NULL;
 
   // Static variables are traversed through global variables.
@@ -1178,6 +1144,11 @@ void traverse_ast(Vector *decls) {
     }
   }
 
+  for (int i = 0, len = decls->len; i < len; ++i) {
+    Declaration *decl = decls->data[i];
+    if (decl != NULL && decl->kind == DCL_DEFUN && decl->defun.func->body_block != NULL)
+      modify_func_name(decl->defun.func);
+  }
   for (int i = 0, len = decls->len; i < len; ++i) {
     Declaration *decl = decls->data[i];
     traverse_decl(decl);

@@ -131,6 +131,10 @@ void gen_bpofs(int32_t offset);
 void gen_stmt(Stmt *stmt, bool is_last);
 void gen_stmts(Vector *stmts, bool is_last);
 
+// gen_flat
+void gen_flat(Function *func);
+void gen_goto(Stmt *stmt);
+
 #define CODE  (curcodeds)
 
 #define ADD_LEB128(x)  data_leb128(CODE, -1, x)
@@ -218,6 +222,7 @@ typedef struct FuncExtra {
   DataStorage *code;
   Vector *reloc_code;  // <RelocInfo*>
   int setjmp_count;
+  Expr *state;  // Of a function with labels: the variable that says where to go on. NULL => structured.
   size_t offset;  // from code section top (exclude section size).
 } FuncExtra;
 

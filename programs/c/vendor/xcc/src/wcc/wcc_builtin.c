@@ -403,6 +403,25 @@ static void gen_alloca(Expr *expr, enum BuiltinFunctionPhase phase) {
   gen_expr(result, true);
 }
 
+static void gen_stack_save(Expr *expr, enum BuiltinFunctionPhase phase) {
+  UNUSED(expr);
+  if (phase == BFP_GEN)
+    gen_expr(get_sp_var(), true);
+}
+
+static void gen_stack_restore(Expr *expr, enum BuiltinFunctionPhase phase) {
+  if (phase != BFP_GEN)
+    return;
+  Expr *saved = expr->funcall.args->data[0];
+  FuncInfo *finfo = table_get(&func_info_table, curfunc->ident->ident);
+  assert(finfo != NULL);
+  gen_expr_stmt(new_expr_bop(EX_ASSIGN, &tyVoid, NULL, get_sp_var(), saved));
+  if (finfo->lspname != NULL) {
+    Expr *lspvar = new_expr_variable(finfo->lspname, &tyVoidPtr, NULL, curfunc->scopes->data[0]);
+    gen_expr_stmt(new_expr_bop(EX_ASSIGN, &tyVoid, NULL, lspvar, saved));
+  }
+}
+
 static void gen_builtin_clz(Expr *expr, enum BuiltinFunctionPhase phase) {
   assert(expr->kind == EX_FUNCALL);
   Vector *args = expr->funcall.args;
@@ -537,6 +556,14 @@ void install_builtins(void) {
     vec_push(params, &tySize);
     Type *type = new_func_type(rettype, params, false);
     add_builtin_function("alloca", type, &p_alloca, true);
+  }
+
+  {
+    static BuiltinFunctionProc p_save = &gen_stack_save, p_restore = &gen_stack_restore;
+    add_builtin_function("__builtin_stack_save", new_func_type(&tyVoidPtr, new_vector(), false), &p_save, true);
+    Vector *params = new_vector();
+    vec_push(params, &tyVoidPtr);
+    add_builtin_function("__builtin_stack_restore", new_func_type(&tyVoid, params, false), &p_restore, true);
   }
 
   {

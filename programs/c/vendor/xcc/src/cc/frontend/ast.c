@@ -100,7 +100,8 @@ Expr *new_expr_fixlit(Type *type, const Token *token, Fixnum fixnum) {
 Expr *new_expr_flolit(Type *type, const Token *token, Flonum flonum) {
   assert(type->kind == TY_FLONUM);
   Expr *expr = new_expr(EX_FLONUM, type, token);
-  expr->flonum = flonum;
+  // As exact as the type.
+  expr->flonum = type->flonum.kind < FL_DOUBLE ? (float)flonum : (double)flonum;
   return expr;
 }
 #endif

@@ -2,6 +2,7 @@
 #include "cc_misc.h"
 
 #include <assert.h>
+#include <stdlib.h>  // free
 
 #include "ast.h"
 #include "fe_misc.h"
@@ -20,10 +21,11 @@ bool is_function_omitted(const VarInfo *funcvi, Table *attributes) {
       return true;
   }
 
+  if ((storage & (VS_STATIC | VS_USED)) == VS_STATIC)  // Static function but not used.
+    return true;
   if ((storage & VS_REF_TAKEN) || ((storage & (VS_INLINE | VS_EXTERN)) == (VS_INLINE | VS_EXTERN)))
     return false;
-  return (satisfy_inline_criteria(funcvi) ||
-          (storage & (VS_STATIC | VS_USED)) == VS_STATIC);  // Static function but not used.
+  return (storage & (VS_INLINE | VS_EXTERN | VS_USED)) == VS_INLINE;
 }
 
 static void eval_initial_value(Expr *expr, Expr **pvar, int64_t *poffset) {
@@ -98,65 +100,49 @@ static void eval_initial_value(Expr *expr, Expr **pvar, int64_t *poffset) {
 }
 
 #ifndef __NO_BITFIELD
-static Fixnum calc_bitfield_initial_value(const StructInfo *sinfo, const Initializer *init,
-                                          int *pi) {
-  assert(init == NULL || (init->kind == IK_MULTI && init->multi->len == sinfo->member_count));
-  Fixnum x = 0;
-  int i = *pi, n = sinfo->member_count;
-  for (bool top = true; i < n; ++i, top = false) {
-    if (sinfo->flag & SIF_UNION && !top)
-      break;
-
-    const MemberInfo *member = &sinfo->members[i];
-    if (member->bitfield.width <= 0 || (!top && member->bitfield.position == 0))
-      break;
-
-    if (init == NULL)
-      continue;
-    const Initializer *mem_init = init->multi->data[i];
-    if (mem_init == NULL) {
-      if (sinfo->flag & SIF_UNION) {
-        // No initializer for bitfield member.
-        *pi = -1;
-        return 0;
-      }
-      continue;  // 0
-    }
-    assert(mem_init->kind == IK_SINGLE && mem_init->single->kind == EX_FIXNUM);
-
-    Fixnum mask = (1LL << member->bitfield.width) - 1;
-    x |= (mem_init->single->fixnum & mask) << member->bitfield.position;
-  }
-  *pi = i - 1;
-  return x;
-}
-
+// Emits the bytes of the bit fields from `start` on. Returns the last of them.
 static int construct_initial_value_bitfield(
     const StructInfo *sinfo, const Initializer *init, int start, int *poffset,
     const ConstructInitialValueVTable *vtable, void *ud) {
-  const MemberInfo *member = &sinfo->members[start];
-  if (member->bitfield.width == 0)
-    return start;
-
-  int i = start;
-  Fixnum x = calc_bitfield_initial_value(sinfo, init, &i);
-  if (i < 0) {
-    assert(sinfo->flag & SIF_UNION);
-    return start;
+  // Up to the next other member: its bytes, or the structure's end.
+  int end = start;
+  size_t limit = sinfo->size;
+  for (; end < sinfo->member_count; ++end) {
+    const MemberInfo *member = &sinfo->members[end];
+    if (!member->bitfield.active) {
+      limit = member->offset;
+      break;
+    }
   }
-
-  const Type *et = get_fixnum_type(member->bitfield.base_kind, false, 0);
-  int offset = *poffset;
-  int align = align_size(et);
-  if (offset % align != 0) {
-    (*vtable->emit_align)(ud, align);
-    offset = ALIGN(offset, align);
+  size_t first = *poffset, used = first;
+  unsigned char *bytes = calloc_or_die(limit - first + 1);
+  for (int i = start; i < end; ++i) {
+    const MemberInfo *member = &sinfo->members[i];
+    int width = member->bitfield.width;
+    if (width == 0)
+      continue;
+    const Initializer *mem_init = init != NULL ? init->multi->data[i] : NULL;
+    UFixnum value = 0;
+    if (mem_init != NULL) {
+      if (!(mem_init->kind == IK_SINGLE && mem_init->single->kind == EX_FIXNUM))
+        error("Illegal initializer: constant number expected");
+      value = mem_init->single->fixnum;
+    }
+    size_t position = member->offset * TARGET_CHAR_BIT + member->bitfield.position;
+    for (int k = 0; k < width; ++k, ++position) {
+      size_t at = position / TARGET_CHAR_BIT;
+      assert(at >= first && at < limit);
+      if ((value >> k) & 1)
+        bytes[at - first] |= 1 << (position % TARGET_CHAR_BIT);
+      if (used <= at)
+        used = at + 1;
+    }
   }
-
-  (*vtable->emit_number)(ud, et, NULL, x);
-  *poffset = offset += type_size(et);
-
-  return i;
+  for (size_t at = first; at < used; ++at)
+    (*vtable->emit_number)(ud, &tyChar, NULL, bytes[at - first]);
+  free(bytes);
+  *poffset = used;
+  return end - 1;
 }
 #endif
 
@@ -237,15 +223,12 @@ static void construct_struct_initial_value(const Type *type, const Initializer *
                                            const ConstructInitialValueVTable *vtable, void *ud) {
   const StructInfo *sinfo = type->struct_.info;
   assert(init == NULL || (init->kind == IK_MULTI && init->multi->len == sinfo->member_count));
-  bool packed = sinfo->flag & SIF_PACKED;
-  int count = 0;
   int offset = 0;
   for (int i = 0, n = sinfo->member_count; i < n; ++i) {
     const MemberInfo *member = &sinfo->members[i];
 #ifndef __NO_BITFIELD
-    if (member->bitfield.active) {
+    if (member->bitfield.active && !(sinfo->flag & SIF_UNION)) {
       i = construct_initial_value_bitfield(sinfo, init, i, &offset, vtable, ud);
-      ++count;
       continue;
     }
 #endif
@@ -257,24 +240,30 @@ static void construct_struct_initial_value(const Type *type, const Initializer *
     } else {
       mem_init = init->multi->data[i];
     }
+#ifndef __NO_BITFIELD
+    if (mem_init != NULL && member->bitfield.active) {
+      // Of a union: the other members follow as zeros.
+      StructInfo only = *sinfo;
+      MemberInfo copy = *member;
+      Initializer values = *init;
+      Vector one = *init->multi;
+      void *elems[] = {(void*)mem_init};
+      only.members = &copy;
+      only.member_count = 1;
+      one.data = elems;
+      one.len = 1;
+      values.multi = &one;
+      construct_initial_value_bitfield(&only, &values, 0, &offset, vtable, ud);
+      continue;
+    }
+#endif
     if (mem_init != NULL || !(sinfo->flag & SIF_UNION)) {
-      int align = align_size(member->type);
-      if (!packed && offset % align != 0) {
-        assert(vtable->emit_align != NULL);
-        (*vtable->emit_align)(ud, align);
-        offset = ALIGN(offset, align);
-      }
+      for (; offset < (int)member->offset; ++offset)
+        (*vtable->emit_number)(ud, &tyChar, NULL, 0);
       construct_initial_value(member->type, mem_init, vtable, ud);
-      ++count;
       offset += type_size(member->type);
     }
   }
-  if (sinfo->flag & SIF_UNION && count <= 0) {
-    const MemberInfo *member = &sinfo->members[0];
-    construct_initial_value(member->type, NULL, vtable, ud);
-    offset += type_size(member->type);
-  }
-
   size_t size = type_size(type);
   if (size != (size_t)offset) {
     // Put padding.

@@ -85,6 +85,29 @@ Expr *calc_vla_size(Type *type) {
 }
 #endif
 
+#ifndef __NO_FLONUM
+// A constant as an integer: what does not fit becomes the nearest value, as in gcc.
+static Fixnum flonum_to_fixnum(double value, const Type *type) {
+  if (is_bool(type))
+    return value != 0;
+  if (value != value)
+    return 0;
+  int bits = type_size(type) * TARGET_CHAR_BIT;
+  if (type->fixnum.is_unsigned) {
+    UFixnum max = bits >= 64 ? UINT64_MAX : ((UFixnum)1 << bits) - 1;
+    if (value <= 0)
+      return 0;
+    return value >= (double)(max >> 1) * 2 + 2 ? max : (UFixnum)value > max ? max : (UFixnum)value;
+  }
+  Fixnum max = ((UFixnum)1 << (bits - 1)) - 1;
+  if (value >= (double)max + 1 || (bits < 64 && value >= max))
+    return max;
+  if (value <= -(double)max - 1)
+    return -max - 1;
+  return (Fixnum)value;
+}
+#endif
+
 Expr *make_cast(Type *type, const Token *token, Expr *sub, bool is_explicit) {
   check_cast(type, sub->type, is_zero(sub), is_explicit, token);
   if (same_type(type, sub->type)) {
@@ -98,17 +121,10 @@ Expr *make_cast(Type *type, const Token *token, Expr *sub, bool is_explicit) {
 #ifndef __NO_FLONUM
       switch (sub->kind) {
       case EX_FLONUM:
-        if (type->kind == TY_FIXNUM) {
-          Fixnum fixnum;
-          if (is_bool(type))
-            fixnum = sub->flonum != 0;
-          else
-            fixnum = wrap_value(sub->flonum, type_size(type), type->fixnum.is_unsigned);
-          return new_expr_fixlit(type, sub->token, fixnum);
-        }
+        if (type->kind == TY_FIXNUM)
+          return new_expr_fixlit(type, sub->token, flonum_to_fixnum(sub->flonum, type));
         assert(type->kind == TY_FLONUM);
-        sub->type = type;
-        return sub;
+        return new_expr_flolit(type, sub->token, sub->flonum);
       case EX_FIXNUM:
         if (type->kind == TY_FLONUM) {
           Flonum flonum = is_unsigned(sub->type)
@@ -167,67 +183,58 @@ Expr *make_cast(Type *type, const Token *token, Expr *sub, bool is_explicit) {
   return new_expr_cast(type, token, sub);
 }
 
-static bool cast_numbers(Expr **pLhs, Expr **pRhs, bool make_int) {
+// The type of a value of an integer type in an expression.
+Type *promoted_type(Type *type) {
+  assert(type->kind == TY_FIXNUM);
+  switch (type->fixnum.kind) {
+  case FX_INT: case FX_LONG: case FX_LLONG:
+    return get_fixnum_type(type->fixnum.kind, type->fixnum.is_unsigned, 0);
+  case FX_ENUM:
+    {
+      // As in gcc, an enumeration is unsigned unless it has a negative member.
+      const EnumInfo *info = type->fixnum.enum_.info;
+      if (info == NULL && type->fixnum.enum_.tagname != NULL && curscope != NULL)
+        info = find_enum(curscope, type->fixnum.enum_.tagname, NULL);
+      return info != NULL && info->non_negative ? get_fixnum_type(FX_INT, true, 0) : &tyInt;
+    }
+  default:
+    return &tyInt;
+  }
+}
+
+// The usual arithmetic conversions.
+Type *arithmetic_type(Type *ltype, Type *rtype) {
+  assert(is_number(ltype) && is_number(rtype));
+  bool lflo = is_flonum(ltype), rflo = is_flonum(rtype);
+  if (lflo || rflo) {
+    static Type *const kTypes[] = {&tyFloat, &tyDouble, &tyLDouble};
+    enum FlonumKind lk = lflo ? ltype->flonum.kind : FL_FLOAT;
+    enum FlonumKind rk = rflo ? rtype->flonum.kind : FL_FLOAT;
+    return kTypes[lk > rk ? lk : rk];
+  }
+  ltype = promoted_type(ltype);
+  rtype = promoted_type(rtype);
+  size_t lsize = type_size(ltype), rsize = type_size(rtype);
+  if (lsize != rsize)
+    return lsize > rsize ? ltype : rtype;
+  enum FixnumKind lk = ltype->fixnum.kind, rk = rtype->fixnum.kind;
+  return get_fixnum_type(lk > rk ? lk : rk, ltype->fixnum.is_unsigned || rtype->fixnum.is_unsigned, 0);
+}
+
+static bool cast_numbers(Expr **pLhs, Expr **pRhs) {
   Expr *lhs = *pLhs;
   Expr *rhs = *pRhs;
-  Type *ltype = lhs->type;
-  Type *rtype = rhs->type;
-  assert(ltype != NULL);
-  assert(rtype != NULL);
-  if (!is_number(ltype)) {
+  if (!is_number(lhs->type)) {
     parse_error(PE_NOFATAL, lhs->token, "number type expected");
     return false;
   }
-  if (!is_number(rtype)) {
+  if (!is_number(rhs->type)) {
     parse_error(PE_NOFATAL, rhs->token, "number type expected");
     return false;
   }
-
-  {
-    bool lflo = is_flonum(ltype), rflo = is_flonum(rtype);
-    if (lflo || rflo) {
-      int dir = !lflo ? 1 : !rflo ? -1 : (int)rtype->flonum.kind - (int)ltype->flonum.kind;
-      if (dir < 0)
-        *pRhs = make_cast(ltype, rhs->token, rhs, false);
-      else if (dir > 0)
-        *pLhs = make_cast(rtype, lhs->token, lhs, false);
-      return true;
-    }
-  }
-  enum FixnumKind lkind = ltype->fixnum.kind;
-  enum FixnumKind rkind = rtype->fixnum.kind;
-  bool changed = false;
-  if (ltype->fixnum.kind >= FX_ENUM) {
-    if (make_int) {
-      ltype = &tyInt;
-      lkind = FX_INT;
-    } else {
-      ltype = get_fixnum_type_from_size(type_size(ltype));
-      lkind = ltype->fixnum.kind;
-    }
-    changed = true;
-  }
-  if (rtype->fixnum.kind >= FX_ENUM) {
-    if (make_int) {
-      rtype = &tyInt;
-      rkind = FX_INT;
-    } else {
-      rtype = get_fixnum_type_from_size(type_size(rtype));
-      rkind = rtype->fixnum.kind;
-    }
-    changed = true;
-  }
-
-  if (make_int && lkind < FX_INT && rkind < FX_INT) {
-    *pLhs = promote_to_int(lhs);
-    *pRhs = promote_to_int(rhs);
-  } else if (changed || !same_type_without_qualifier(ltype, rtype, true)) {
-    int l = (type_size(ltype) << 1) | ltype->fixnum.is_unsigned;
-    int r = (type_size(rtype) << 1) | rtype->fixnum.is_unsigned;
-    Type *type = l >= r ? ltype : rtype;
-    *pLhs = make_cast(type, lhs->token, lhs, false);
-    *pRhs = make_cast(type, rhs->token, rhs, false);
-  }
+  Type *type = arithmetic_type(lhs->type, rhs->type);
+  *pLhs = make_cast(type, lhs->token, lhs, false);
+  *pRhs = make_cast(type, rhs->token, rhs, false);
   return true;
 }
 
@@ -365,160 +372,75 @@ Expr *promote_to_int(Expr *expr) {
   enum FixnumKind kind = expr->type->fixnum.kind;
   if (kind >= FX_INT && kind <= FX_LLONG)
     return expr;
-  return make_cast(&tyInt, expr->token, expr, false);
+  return make_cast(promoted_type(expr->type), expr->token, expr, false);
 }
 
-static inline Expr *make_expr_num_bop_const_folding(enum ExprKind kind, const Token *tok, Expr *lhs,
-                                                    Expr *rhs) {
-  if (is_const(rhs) && is_number(rhs->type)) {
-    if (is_const(lhs) && is_number(lhs->type)) {
-#ifndef __NO_FLONUM
-      if (is_flonum(lhs->type)) {
-        assert(is_flonum(rhs->type));
-        Flonum lval = lhs->flonum;
-        Flonum rval = rhs->flonum;
-        Flonum value;
-        switch (kind) {
-        case EX_MUL:  value = lval * rval; break;
-        case EX_DIV:  value = lval / rval; break;
-        default:  assert(!"err"); value = -1; break;
-        }
-        return new_expr_flolit(lhs->type, lhs->token, value);
-      }
-#endif
-
-      if ((kind == EX_DIV || kind == EX_MOD) && rhs->fixnum == 0) {
-        parse_error(PE_WARNING, rhs->token, "divide by 0");
-        return NULL;
-      }
-
-#define CALC(kind, lval, rval, value) \
-switch (kind) { \
-default: assert(false); /* Fallthrough */ \
-case EX_MUL:     value = lval * rval; break; \
-case EX_DIV:     value = lval / rval; break; \
-case EX_MOD:     value = lval % rval; break; \
-case EX_BITAND:  value = lval & rval; break; \
-case EX_BITOR:   value = lval | rval; break; \
-case EX_BITXOR:  value = lval ^ rval; break; \
-case EX_LSHIFT:  value = lval << rval; break; \
-case EX_RSHIFT:  value = lval >> rval; break; \
+static bool is_number_literal(Expr *expr) {
+  return is_const(expr) && is_number(expr->type) && (expr->kind == EX_FIXNUM || expr->kind == EX_FLONUM);
 }
 
-      Fixnum value;
-      if (lhs->type->fixnum.is_unsigned) {
-        UFixnum lval = lhs->fixnum;
-        UFixnum rval = rhs->fixnum;
-        CALC(kind, lval, rval, value)
-      } else {
-        Fixnum lval = lhs->fixnum;
-        Fixnum rval = rhs->fixnum;
-        CALC(kind, lval, rval, value)
-      }
-#undef CALC
-      enum FixnumKind lk = lhs->type->fixnum.kind, rk = rhs->type->fixnum.kind;
-      Type *type = lk >= rk ? lhs->type : rhs->type;
-      if (type->fixnum.kind < FX_INT)
-        type = &tyInt;
-      value = wrap_value(value, type_size(type), type->fixnum.is_unsigned);
-      return new_expr_fixlit(type, lhs->token, value);
-    } else {
+// Both sides have the type of the result, except that a shift's right side may be of another integer type.
+static Expr *fold_constants(enum ExprKind kind, Expr *lhs, Expr *rhs) {
+  if (!is_number_literal(lhs) || !is_number_literal(rhs))
+    return NULL;
+  Type *type = lhs->type;
 #ifndef __NO_FLONUM
-      if (is_flonum(rhs->type)) {
-        assert(is_flonum(lhs->type));
-        Flonum rval = rhs->flonum;
-        switch (kind) {
-        case EX_MUL:
-          if (rval == 0.0)
-            return new_expr_bop(EX_COMMA, rhs->type, tok, lhs, rhs);  // 0.0
-          if (rval == -1.0)
-            return new_expr_unary(EX_NEG, lhs->type, lhs->token, lhs);  // -lhs
-          // Fallthrough.
-        case EX_DIV:
-          if (rval == 1.0)
-            return lhs;  // no effect.
-          break;
-        default: break;
-        }
-        return NULL;
-      }
-#endif
-      Fixnum rval = rhs->fixnum;
-      switch (kind) {
-      case EX_MUL:
-        if (rval == 0)
-          return new_expr_bop(EX_COMMA, rhs->type, tok, lhs, rhs);  // 0
-        if (rval == -1)
-          return new_expr_unary(EX_NEG, lhs->type, lhs->token, lhs);
-        // Fallthrough.
-      case EX_DIV:
-        if (rval == 1)
-          return lhs;  // no effect.
-        break;
-      case EX_BITAND:
-        if (rval == 0)
-          return new_expr_bop(EX_COMMA, rhs->type, tok, lhs, rhs);  // 0
-        break;
-      case EX_BITOR:
-      case EX_BITXOR:
-      case EX_LSHIFT:
-      case EX_RSHIFT:
-        if (rval == 0)
-          return lhs;  // no effect.
-        break;
-      default: break;
-      }
+  if (is_flonum(type)) {
+    assert(is_flonum(rhs->type));
+    // The result is rounded to the type, as the sides are already.
+    double l = lhs->flonum, r = rhs->flonum, value;
+    switch (kind) {
+    case EX_ADD:  value = l + r; break;
+    case EX_SUB:  value = l - r; break;
+    case EX_MUL:  value = l * r; break;
+    case EX_DIV:  value = l / r; break;
+    default:  return NULL;
     }
-  } else  // `rhs` is not constant.
-  if (is_const(lhs) && is_number(lhs->type)) {
-#ifndef __NO_FLONUM
-    if (is_flonum(lhs->type)) {
-      assert(is_flonum(rhs->type));
-      Flonum lval = lhs->flonum;
-      switch (kind) {
-      case EX_MUL:
-        if (lval == 0.0)
-          return new_expr_bop(EX_COMMA, lhs->type, tok, rhs, lhs);  // 0.0
-        if (lval == 1.0)
-          return rhs;  // no effect.
-        if (lval == -1.0)
-          return new_expr_unary(EX_NEG, rhs->type, rhs->token, rhs);  // -rhs
-        break;
-      default: break;
-      }
+    return new_expr_flolit(type, lhs->token, value);
+  }
+#endif
+  bool is_unsigned = type->fixnum.is_unsigned;
+  size_t size = type_size(type);
+  Fixnum l = wrap_value(lhs->fixnum, size, is_unsigned);
+  Fixnum r = wrap_value(rhs->fixnum, type_size(rhs->type), rhs->type->fixnum.is_unsigned);
+  UFixnum ul = l, ur = r, value;
+  int amount = ur & (size * TARGET_CHAR_BIT - 1);
+  switch (kind) {
+  case EX_ADD:     value = ul + ur; break;
+  case EX_SUB:     value = ul - ur; break;
+  case EX_MUL:     value = ul * ur; break;
+  case EX_BITAND:  value = ul & ur; break;
+  case EX_BITOR:   value = ul | ur; break;
+  case EX_BITXOR:  value = ul ^ ur; break;
+  case EX_LSHIFT:  value = ul << amount; break;
+  case EX_RSHIFT:  value = is_unsigned ? ul >> amount : (UFixnum)(l >> amount); break;
+  case EX_DIV: case EX_MOD:
+    if (r == 0) {
+      parse_error(PE_WARNING, rhs->token, "divide by 0");
       return NULL;
     }
-#endif
-    Fixnum lval = rhs->fixnum;
-    switch (kind) {
-    case EX_MUL:
-      if (lval == 0)
-        return new_expr_bop(EX_COMMA, lhs->type, tok, rhs, lhs);  // 0
-      if (lval == -1)
-        return new_expr_unary(EX_NEG, rhs->type, rhs->token, rhs);  // -rhs
-      // Fallthrough.
-    case EX_DIV:
-      if (lval == 1)
-        return rhs;  // no effect.
-      break;
-    case EX_BITAND:
-      if (lval == 0)
-        return new_expr_bop(EX_COMMA, lhs->type, tok, rhs, lhs);  // 0
-      break;
-    case EX_BITOR:
-    case EX_BITXOR:
-      if (lval == 0)
-        return rhs;  // no effect.
-      break;
-    case EX_LSHIFT:
-    case EX_RSHIFT:
-      if (lval == 0)
-        return lhs;  // no effect.
-      break;
-    default: break;
-    }
+    if (is_unsigned)
+      value = kind == EX_DIV ? ul / ur : ul % ur;
+    else if (r == -1)
+      value = kind == EX_DIV ? -ul : 0;
+    else
+      value = kind == EX_DIV ? (UFixnum)(l / r) : (UFixnum)(l % r);
+    break;
+  default:
+    return NULL;
   }
-  return NULL;
+  return new_expr_fixlit(type, lhs->token, wrap_value(value, size, is_unsigned));
+}
+
+static bool has_effect(Expr *expr);
+
+// As in gcc, a variable goes after what it is added to, so that it is read later.
+static void put_variable_last(Expr **pLhs, Expr **pRhs) {
+  Expr *lhs = *pLhs, *rhs = *pRhs;
+  if (lhs->kind == EX_VAR && rhs->kind != EX_VAR && is_number(lhs->type) && has_effect(rhs)) {
+    *pLhs = rhs;
+    *pRhs = lhs;
+  }
 }
 
 static Expr *make_expr_addsub(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *rhs) {
@@ -531,62 +453,13 @@ static Expr *make_expr_addsub(enum ExprKind kind, const Token *tok, Expr *lhs, E
   assert(ltype != NULL);
   assert(rtype != NULL);
   if (is_number(ltype) && is_number(rtype)) {
-    if (is_const(lhs) && is_const(rhs)) {
-#ifndef __NO_FLONUM
-      if (is_flonum(lhs->type) || is_flonum(rhs->type)) {
-        Flonum lval = is_flonum(lhs->type) ? lhs->flonum : lhs->fixnum;
-        Flonum rval = is_flonum(rhs->type) ? rhs->flonum : rhs->fixnum;
-        Flonum value;
-        switch (kind) {
-        case EX_ADD:     value = lval + rval; break;
-        case EX_SUB:     value = lval - rval; break;
-        default:
-          assert(!"err");
-          value = -1;  // Dummy
-          break;
-        }
-        Type *type = lhs->type;
-        if (is_flonum(rhs->type))
-          type = rhs->type;
-        if (is_flonum(type)) {
-          return new_expr_flolit(type, lhs->token, value);
-        } else {
-          Fixnum fixnum = value;
-          return new_expr_fixlit(type, lhs->token, fixnum);
-        }
-      }
-#endif
-      enum FixnumKind lnt = ltype->fixnum.kind;
-      enum FixnumKind rnt = rtype->fixnum.kind;
-      if (lnt >= FX_ENUM) {
-        ltype = &tyInt;
-        lnt = FX_INT;
-      }
-      if (rnt >= FX_ENUM) {
-        rtype = &tyInt;
-        rnt = FX_INT;
-      }
-
-      Fixnum lval = lhs->fixnum;
-      Fixnum rval = rhs->fixnum;
-      Fixnum value;
-      switch (kind) {
-      case EX_ADD: value = lval + rval; break;
-      case EX_SUB: value = lval - rval; break;
-      default:
-        assert(false);
-        value = -1;
-        break;
-      }
-      Type *type = lnt >= rnt ? ltype : rtype;
-      if (type->fixnum.kind < FX_INT)
-        type = &tyInt;
-      return new_expr_fixlit(type, lhs->token,
-                             wrap_value(value, type_size(type), type->fixnum.is_unsigned));
-    }
-
-    cast_numbers(&lhs, &rhs, true);
+    cast_numbers(&lhs, &rhs);
+    Expr *folded = fold_constants(kind, lhs, rhs);
+    if (folded != NULL)
+      return folded;
     type = lhs->type;
+    if (kind == EX_ADD)
+      put_variable_last(&lhs, &rhs);
   } else if (ptr_or_array(ltype)) {
     if (is_fixnum(rtype)) {
       type = ltype;
@@ -620,13 +493,14 @@ static Expr *make_expr_addsub(enum ExprKind kind, const Token *tok, Expr *lhs, E
       if (is_const(lhs) && is_const(rhs)) {
         assert(lhs->kind == EX_FIXNUM);
         assert(rhs->kind == EX_FIXNUM);
-        return new_expr_fixlit(&tySize, tok,
-                               (lhs->fixnum - rhs->fixnum) / type_size(ltype->pa.ptrof));
+        return new_expr_fixlit(get_fixnum_type(FX_LONG, false, 0), tok,
+                               (lhs->fixnum - rhs->fixnum) / (Fixnum)type_size(ltype->pa.ptrof));
       }
-      return new_expr_bop(
+      Expr *distance = new_expr_bop(
           EX_DIV, &tySSize, tok,
           make_cast(&tySSize, tok, new_expr_bop(EX_SUB, &tySize, tok, lhs, rhs), false),
           new_expr_fixlit(&tySSize, tok, type_size(ltype->pa.ptrof)));
+      return make_cast(get_fixnum_type(FX_LONG, false, 0), tok, distance, false);
     }
   } else if (ptr_or_array(rtype)) {
     if (kind == EX_ADD && is_fixnum(ltype)) {
@@ -687,7 +561,12 @@ Expr *make_expr_num_bop(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *r
 
     if (kind == EX_LSHIFT || kind == EX_RSHIFT) {
       lhs = promote_to_int(lhs);
+      rhs = promote_to_int(rhs);
+      Expr *folded = fold_constants(kind, lhs, rhs);
+      if (folded != NULL)
+        return folded;
       rhs = make_cast(lhs->type, rhs->token, rhs, false);
+      return new_expr_bop(kind, lhs->type, tok, lhs, rhs);
     }
     break;
 
@@ -695,159 +574,141 @@ Expr *make_expr_num_bop(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *r
     break;
   }
 
-  cast_numbers(&lhs, &rhs, true);
-
-  Expr *folded = make_expr_num_bop_const_folding(kind, tok, lhs, rhs);
+  if (!cast_numbers(&lhs, &rhs))
+    return lhs;
+  Expr *folded = fold_constants(kind, lhs, rhs);
   if (folded != NULL)
     return folded;
-
-  return new_expr_bop(kind, lhs->type, tok, lhs, rhs);
+  if (is_fixnum(rhs->type) && is_const(rhs) && rhs->fixnum == 1 && (kind == EX_MUL || kind == EX_DIV))
+    return lhs;  // no effect.
+  Type *type = lhs->type;
+  if (kind == EX_MUL || kind == EX_BITAND || kind == EX_BITOR || kind == EX_BITXOR)
+    put_variable_last(&lhs, &rhs);
+  return new_expr_bop(kind, type, tok, lhs, rhs);
 }
 
 #ifndef __NO_BITFIELD
-Expr *extract_bitfield_value(Expr *src, const MemberInfo *member) {
-  Type *type = src->type;
-  bool is_unsigned = type->fixnum.is_unsigned;
-  if (member->type->fixnum.kind == FX_ENUM) {
-    is_unsigned = member->type->fixnum.enum_.info->non_negative;
-  }
-  Expr *result;
-  if (is_unsigned) {
-    Expr *tmp = src;
-    if (member->bitfield.position > 0)
-      tmp = new_expr_bop(EX_RSHIFT, tmp->type, tmp->token, tmp,
-                         new_expr_fixlit(tmp->type, tmp->token, member->bitfield.position));
-    UFixnum mask = ((UFixnum)1 << member->bitfield.width) - 1;
-    result = new_expr_bop(EX_BITAND, tmp->type, tmp->token, tmp,
-                          new_expr_fixlit(tmp->type, tmp->token, mask));
-  } else {
-    Expr *comma = NULL;
-    Expr *var = src;
-    size_t dst_size = type_size(type), s = dst_size;
-    if (dst_size < MINREGSIZE) {
-      Type *inttype = get_fixnum_type_from_size(MINREGSIZE);
-      if (is_unsigned)
-        inttype = get_fixnum_type(inttype->fixnum.kind, true, inttype->qualifier);
-      var = alloc_tmp_var(curscope, inttype);
-      comma = new_expr_bop(EX_ASSIGN, var->type, src->token, var, src);  // Omit casting.
-      s = MINREGSIZE;
-    }
-    int w = s * TARGET_CHAR_BIT;
-    int l = w - (member->bitfield.position + member->bitfield.width);
-    Expr *tmp = var;
-    if (l > 0)
-      tmp = new_expr_bop(EX_LSHIFT, tmp->type, tmp->token, tmp,
-                         new_expr_fixlit(tmp->type, tmp->token, l));
-    if (member->bitfield.width < w)
-      tmp = new_expr_bop(EX_RSHIFT, tmp->type, tmp->token, tmp,
-                         new_expr_fixlit(tmp->type, tmp->token, w - member->bitfield.width));
-    result = tmp;
-    if (comma != NULL)
-      result = new_expr_bop(EX_COMMA, result->type, comma->token, comma, result);
-  }
-  Type *mtype = member->type;
-  if (mtype->fixnum.is_unsigned &&
-      (size_t)member->bitfield.width < type_size(mtype) * TARGET_CHAR_BIT) {
-    mtype = get_fixnum_type(mtype->fixnum.kind, false, mtype->qualifier);
-  }
-  return make_cast(mtype, src->token, result, false);
+// Whether a bit field has no sign.
+static bool is_unsigned_bitfield(const MemberInfo *member) {
+  Type *type = member->type;
+  return type->fixnum.kind == FX_BOOL || (type->fixnum.kind == FX_ENUM ? promoted_type(type) : type)->fixnum.is_unsigned;
 }
 
+// The type in which the bits of a unit are moved.
+static Type *bitfield_type(const MemberInfo *member, bool is_unsigned) {
+  size_t size = type_size(get_fixnum_type(member->bitfield.base_kind, true, 0));
+  return get_fixnum_type(size > type_size(&tyInt) ? FX_LLONG : FX_INT, is_unsigned, 0);
+}
+
+static Type *bitfield_unit_type(const MemberInfo *member) {
+  return get_fixnum_type(member->bitfield.base_kind, true, 0);
+}
+
+static UFixnum bitfield_mask(const MemberInfo *member) {
+  int width = member->bitfield.width;
+  return width >= 64 ? ~(UFixnum)0 : ((UFixnum)1 << width) - 1;
+}
+
+// The value of a bit field in `src`, the unit that has it.
+Expr *extract_bitfield_value(Expr *src, const MemberInfo *member) {
+  const Token *tok = src->token;
+  Type *utype = bitfield_type(member, true), *stype = bitfield_type(member, false);
+  int bits = type_size(utype) * TARGET_CHAR_BIT;
+  int position = member->bitfield.position, width = member->bitfield.width;
+  bool is_unsigned = is_unsigned_bitfield(member);
+  Expr *value = make_cast(utype, tok, src, false);
+  if (is_unsigned) {
+    if (position > 0)
+      value = new_expr_bop(EX_RSHIFT, utype, tok, value, new_expr_fixlit(utype, tok, position));
+    if (position + width < bits)
+      value = new_expr_bop(EX_BITAND, utype, tok, value, new_expr_fixlit(utype, tok, bitfield_mask(member)));
+  } else {
+    if (position + width < bits)
+      value = new_expr_bop(EX_LSHIFT, utype, tok, value, new_expr_fixlit(utype, tok, bits - position - width));
+    value = make_cast(stype, tok, value, false);
+    if (width < bits)
+      value = new_expr_bop(EX_RSHIFT, stype, tok, value, new_expr_fixlit(stype, tok, bits - width));
+  }
+  // Its type after promotion.
+  Type *type = promoted_type(member->type);
+  if (width < (int)type_size(&tyInt) * TARGET_CHAR_BIT)
+    type = &tyInt;
+  return make_cast(type, tok, value, false);
+}
+
+// Stores `val` into `dst`, a unit whose bits were `src`.
 static Expr *assign_bitfield_member(const Token *tok, Expr *dst, Expr *src, Expr *val,
                                     const MemberInfo *member) {
-  Type *type = dst->type;
-  val = make_cast(type, val->token, val, false);
-
-  UFixnum mask = ((UFixnum)1 << member->bitfield.width) - 1;
-  Expr *val_masked = make_expr_num_bop(EX_BITAND, tok, val, new_expr_fixlit(type, tok, mask));
-  val_masked = make_cast(type, tok, val_masked, false);
-  if (member->bitfield.position > 0)
-    val_masked = make_expr_num_bop(EX_LSHIFT, tok, val_masked,
-                                  new_expr_fixlit(type, tok, member->bitfield.position));
-  Expr *src_mask = new_expr_fixlit(type, tok, ~(mask << member->bitfield.position));
-  Expr *src_masked = make_expr_num_bop(EX_BITAND, tok, src, src_mask);
-  return new_expr_bop(EX_ASSIGN, type, tok, dst,
-                      new_expr_bop(EX_BITOR, type, tok, val_masked, src_masked));
+  Type *utype = bitfield_type(member, true);
+  int position = member->bitfield.position;
+  UFixnum mask = bitfield_mask(member);
+  Expr *bits = make_cast(utype, tok, make_cast(member->type, tok, val, false), false);
+  bits = new_expr_bop(EX_BITAND, utype, tok, bits, new_expr_fixlit(utype, tok, mask));
+  if (position > 0)
+    bits = new_expr_bop(EX_LSHIFT, utype, tok, bits, new_expr_fixlit(utype, tok, position));
+  Expr *others = new_expr_bop(EX_BITAND, utype, tok, make_cast(utype, tok, src, false),
+                              new_expr_fixlit(utype, tok, ~(mask << position)));
+  Expr *unit = new_expr_bop(EX_BITOR, utype, tok, others, bits);
+  return new_expr_bop(EX_ASSIGN, dst->type, tok, dst, make_cast(dst->type, tok, unit, false));
 }
 
-Expr *assign_to_bitfield(const Token *tok, Expr *lhs, Expr *rhs, const MemberInfo *member) {
-  // Transform expression to (ptr = &lhs, val = rhs, *ptr = (*ptr & ~(mask << bitpos)) | ((val & mask) << bitpos), val)
+static Expr *in_sequence(const Token *tok, Expr *first, Expr *second) {
+  return new_expr_bop(EX_COMMA, second->type, tok, first, second);
+}
 
-  Type *type = get_fixnum_type(member->bitfield.base_kind, member->type->fixnum.is_unsigned, 0);
-
+// `*pdst` becomes the unit of the bit field `lhs`. Returns what computes its address.
+static Expr *bitfield_unit(const Token *tok, Expr *lhs, const MemberInfo *member, Expr **pdst) {
+  Type *type = bitfield_unit_type(member);
   Type *ptype = ptrof(type);
   assert(!is_global_scope(curscope));
   Expr *ptr = alloc_tmp_var(curscope, ptype);
-  Expr *ptr_assign = new_expr_bop(EX_ASSIGN, ptype, tok, ptr, make_refer(lhs->token, lhs));
+  *pdst = new_expr_unary(EX_DEREF, type, tok, ptr);
+  return new_expr_bop(EX_ASSIGN, ptype, tok, ptr, make_cast(ptype, tok, make_refer(lhs->token, lhs), true));
+}
 
-  Type *vtype = rhs->type;
-  Expr *dst = new_expr_unary(EX_DEREF, type, tok, ptr);
-  Expr *assign;
-  if (rhs->kind == EX_FIXNUM || rhs->kind == EX_VAR) {
-    assign = assign_bitfield_member(tok, dst, dst, rhs, member);
-  } else {
-    Expr *val = alloc_tmp_var(curscope, vtype);
-    Expr *val_assign = new_expr_bop(EX_ASSIGN, vtype, tok, val, rhs);
-    assign = new_expr_bop(EX_COMMA, type, tok, val_assign,
-                          assign_bitfield_member(tok, dst, dst, val, member));
+Expr *assign_to_bitfield(const Token *tok, Expr *lhs, Expr *rhs, const MemberInfo *member) {
+  // (ptr = &unit, val = rhs, *ptr = (*ptr & ~(mask << bitpos)) | ((val & mask) << bitpos), the new value)
+  Expr *dst;
+  Expr *result = bitfield_unit(tok, lhs, member, &dst);
+  if (rhs->kind != EX_FIXNUM) {
+    Expr *val = alloc_tmp_var(curscope, rhs->type);
+    result = in_sequence(tok, result, new_expr_bop(EX_ASSIGN, rhs->type, tok, val, rhs));
+    rhs = val;
   }
-  // Extract bitfield again for the result:
+  result = in_sequence(tok, result, assign_bitfield_member(tok, dst, dst, rhs, member));
   // If the result is not used then the calculation is eliminated so no need to worry about it.
-  Expr *result = extract_bitfield_value(dst, member);
-  return new_expr_bop(EX_COMMA, result->type, tok,
-                      new_expr_bop(EX_COMMA, assign->type, tok, ptr_assign, assign),
-                      result);
+  return in_sequence(tok, result, extract_bitfield_value(dst, member));
 }
 
 static Expr *transform_incdec_of_bitfield(enum ExprKind kind, Expr *target, const Token *tok,
                                           const MemberInfo *member) {
-  // ++target => (&ptr = &target, src = *ptr, val = ((src + (1 << bitpos)) >> bitpos), *ptr = (src & (mask << bitpos)) | ((val & mask) << bitpos), val)
-  // target++ => (&ptr = &target, src = *ptr, val = src >> bitpos, *ptr = (src & (mask << bitpos)) | (((val + 1) & mask) << bitpos), val)
-
-  Type *type = get_fixnum_type(member->bitfield.base_kind, target->type->fixnum.is_unsigned, 0);
-
-  Type *ptype = ptrof(type);
-  assert(!is_global_scope(curscope));
-  Expr *ptr = alloc_tmp_var(curscope, ptype);
-  Expr *ptr_assign = new_expr_bop(EX_ASSIGN, ptype, tok, ptr, make_refer(target->token, target));
-  Expr *dst = new_expr_unary(EX_DEREF, type, tok, ptr);
-
-  Expr *src = alloc_tmp_var(curscope, type);
-  Expr *src_assign = new_expr_bop(EX_ASSIGN, type, tok, src, dst);
-
-  Type *vtype = member->type;
-  Expr *val = alloc_tmp_var(curscope, vtype);
-
-  enum {
-    INCDEC  = 1 << 0,
-    PREPOST = 1 << 1,
-  };
-  int dec = (kind - EX_PREINC) & INCDEC;
-  int post = (kind - EX_PREINC) & PREPOST;
-
-  Expr *val_assign, *after;
-  if (post) {
-    Expr *before = extract_bitfield_value(src, member);
-    val_assign = new_expr_bop(EX_ASSIGN, vtype, tok, val, make_cast(vtype, tok, before, false));
-    after = new_expr_bop(!dec ? EX_ADD : EX_SUB, vtype, tok, before, new_expr_fixlit(vtype, NULL, 1));
-  } else {
-    Expr *tmp = extract_bitfield_value(
-        new_expr_bop(!dec ? EX_ADD : EX_SUB, type, tok, src,
-                     new_expr_fixlit(type, NULL, 1LL << member->bitfield.position)),
-        member);
-    val_assign = new_expr_bop(EX_ASSIGN, vtype, tok, val, make_cast(vtype, tok, tmp, false));
-    after = val;
-  }
-  Expr *store = assign_bitfield_member(tok, dst, src, after, member);
-
-  return new_expr_bop(
-      EX_COMMA, vtype, tok,
-      new_expr_bop(EX_COMMA, vtype, tok, ptr_assign,
-                   new_expr_bop(EX_COMMA, vtype, tok, src_assign,
-                                new_expr_bop(EX_COMMA, vtype, tok, val_assign, store))),
-      val);
+  // (ptr = &unit, old = value of *ptr, *ptr = with old + 1, old or the new value)
+  Expr *dst;
+  Expr *result = bitfield_unit(tok, target, member, &dst);
+  Expr *value = extract_bitfield_value(dst, member);
+  Expr *old = alloc_tmp_var(curscope, value->type);
+  result = in_sequence(tok, result, new_expr_bop(EX_ASSIGN, value->type, tok, old, value));
+  bool dec = (kind - EX_PREINC) & 1, post = kind >= EX_POSTINC;
+  Expr *after = make_expr_num_bop(dec ? EX_SUB : EX_ADD, tok, old, new_expr_fixlit(&tyInt, tok, 1));
+  result = in_sequence(tok, result, assign_bitfield_member(tok, dst, dst, after, member));
+  return in_sequence(tok, result, post ? old : extract_bitfield_value(dst, member));
 }
 #endif
+
+// `++` and `--` of what is no number of the machine: (ptr = &target, old = *ptr, *ptr = old + 1, old or *ptr)
+static Expr *incdec_by_assignment(enum ExprKind kind, Expr *target, const Token *tok) {
+  Type *type = target->type, *ptype = ptrof(type);
+  Expr *ptr = alloc_tmp_var(curscope, ptype), *old = alloc_tmp_var(curscope, type);
+  Expr *dst = new_expr_unary(EX_DEREF, type, tok, ptr);
+  bool dec = (kind - EX_PREINC) & 1, post = kind >= EX_POSTINC;
+  Expr *after = make_expr_num_bop(dec ? EX_SUB : EX_ADD, tok, old, new_expr_fixlit(&tyInt, tok, 1));
+  Expr *take = new_expr_bop(EX_ASSIGN, ptype, tok, ptr, make_refer(tok, target));
+  Expr *load = new_expr_bop(EX_ASSIGN, type, tok, old, dst);
+  Expr *store = new_expr_bop(EX_ASSIGN, type, tok, dst, make_cast(type, tok, after, false));
+  Expr *result = new_expr_bop(EX_COMMA, type, tok, take, load);
+  result = new_expr_bop(EX_COMMA, type, tok, result, store);
+  return new_expr_bop(EX_COMMA, type, tok, result, post ? old : dst);
+}
 
 Expr *incdec_of(enum ExprKind kind, Expr *target, const Token *tok) {
   check_referable(tok, target, "lvalue expected");
@@ -858,6 +719,8 @@ Expr *incdec_of(enum ExprKind kind, Expr *target, const Token *tok) {
       return transform_incdec_of_bitfield(kind, target, tok, member);
   }
 #endif
+  if (is_bool(target->type))
+    return incdec_by_assignment(kind, target, tok);
   return new_expr_unary(kind, target->type, tok, target);
 }
 
@@ -933,7 +796,7 @@ static Expr *make_expr_cmp_const_folding(enum ExprKind kind, const Token *tok, E
     }
     break;
   }
-  return new_expr_fixlit(&tyBool, tok, tf);
+  return new_expr_fixlit(&tyInt, tok, tf);
 #undef JUDGE
 }
 
@@ -991,6 +854,8 @@ static Expr *make_expr_equality_unnested(enum ExprKind kind, const Token *tok, E
         p->kind = (EX_EQ + EX_NE) - p->kind;  // EQ <-> NE
       return p;
     case EX_LT: case EX_LE: case EX_GE: case EX_GT:
+      if (k == EX_EQ && is_flonum(p->bop.lhs->type))
+        return NULL;  // With a NaN, `!(a < b)` is not `a >= b`.
       if (k == EX_EQ)
         p->kind = EX_LT + ((p->kind - EX_LT) ^ 2);  // LT <-> GE, LE <-> GT
       return p;
@@ -1022,214 +887,15 @@ static Expr *make_expr_equality_unnested(enum ExprKind kind, const Token *tok, E
   return NULL;
 }
 
-static Expr *make_expr_cmp_check_range(enum ExprKind kind, const Token *tok, Expr **pLhs, Expr **pRhs) {
-  Expr *lhs = *pLhs;
-  Expr *rhs = *pRhs;
-  bool swapped = false;
-  if (!is_const(rhs)) {
-    if (!is_const(lhs))  // Both sides are non-const.
-      return NULL;
-
-    // Swap LR to make RHS is const.
-    Expr *tmp = lhs; lhs = rhs; rhs = tmp;
-    swapped = true;
-    switch (kind) {
-    default: assert(false); break;
-    case EX_EQ: case EX_NE:  break;
-    case EX_LT: case EX_LE: case EX_GE: case EX_GT:  // Swap.
-      kind = (EX_GT + EX_LT) - kind;
-      break;
-    }
-  }
-  if (is_const(lhs))  // Both sides are const: Handled other place.
-    return NULL;
-  if (!is_number(rhs->type))
-    return NULL;
-#ifndef __NO_FLONUM
-  if (is_flonum(rhs->type) && isnan(rhs->flonum))
-    return NULL;
-#endif
-
-  Type *type = lhs->type;
-  if (!is_fixnum(type) || !is_number(rhs->type))
-    return NULL;
-
-  enum { NEVER, ALWAYS, UNKNOWN } result = UNKNOWN;
-  do {
-#ifndef __NO_FLONUM
-    if (is_flonum(rhs->type)) {  // Cast RHS to integer because LHS is so.
-      Flonum f = rhs->flonum;
-      bool u = type->fixnum.is_unsigned;
-      if (kind == EX_EQ || kind == EX_NE) {
-        double ipart;
-        if (modf(f, &ipart) != 0.0 ||
-            ( u && (f < (Flonum)0 || f > (Flonum)UINT64_MAX)) ||
-            (!u && (f < (Flonum)INT64_MIN || f > (Flonum)INT64_MAX))) {
-          result = kind == EX_NE;
-          break;
-        }
-      } else {
-        if (kind == EX_LT || kind == EX_GE) {
-          if (( u && f <= 0) ||
-              (!u && f <= INT64_MIN)) {
-            result = kind == EX_GE;
-            break;
-          } else if (( u && f > (Flonum)UINT64_MAX) ||
-                     (!u && f > (Flonum)INT64_MAX)) {
-            result = kind == EX_LT;
-            break;
-          }
-          // Avoid using ceil() to eliminate dependency on math library.
-          // Casting float to int truncates toward zero. TODO: Precision.
-          Flonum i = u ? (Flonum)(uint64_t)f : (Flonum)(int64_t)f;
-          double ipart;
-          if (modf(f, &ipart) != 0.0 && f > 0)
-            i += 1;
-          f = i;
-        } else {  // LE or GT
-          if (( u && f < 0) ||
-              (!u && f < INT64_MIN)) {
-            result = kind == EX_GT;
-            break;
-          } else if (( u && f >= (Flonum)UINT64_MAX) ||
-                     (!u && f >= (Flonum)INT64_MAX)) {
-            result = kind == EX_LE;
-            break;
-          }
-          // Avoid using floor() to eliminate dependency on math library.
-          // Casting float to int truncates toward zero. TODO: Precision.
-          Flonum i = u ? (Flonum)(uint64_t)f : (Flonum)(int64_t)f;
-          double ipart;
-          if (modf(f, &ipart) != 0.0 && f < 0)
-            i -= 1;
-          f = i;
-        }
-      }
-      rhs->flonum = f;
-      rhs = make_cast(type, tok, rhs, false);  // Cast flonum to integer.
-    }
-#endif
-
-    // Here, both fixnum.
-
-#define JUDGE(result, v, min, max) \
-    do { \
-      switch (kind) { \
-      case EX_EQ:  if (v < min || v > max) result = NEVER; break; \
-      case EX_NE:  if (v < min || v > max) result = ALWAYS; break; \
-      case EX_LT:  if (max <  v) result = ALWAYS; else if (v <= min) result = NEVER; break; \
-      case EX_LE:  if (max <= v) result = ALWAYS; else if (v <  min) result = NEVER; break; \
-      case EX_GT:  if (min >  v) result = ALWAYS; else if (v >= max) result = NEVER; break; \
-      case EX_GE:  if (min >= v) result = ALWAYS; else if (v >  max) result = NEVER; break; \
-      default: assert(false); break; \
-      } \
-    } while (0)
-
-    size_t lsize = type_size(type), rsize = type_size(rhs->type);
-    size_t size = MAX(lsize, rsize);
-    assert(size * TARGET_CHAR_BIT <= sizeof(Fixnum) * CHAR_BIT);
-    bool lu = type->fixnum.is_unsigned, ru = rhs->type->fixnum.is_unsigned;
-    Fixnum min_, max_;
-    if (type->fixnum.kind == FX_BOOL) {
-      min_ = 0;
-      max_ = 1;
-    } else if (lu) {
-      min_ = 0;
-      max_ = ((UFixnum)-1) >> (sizeof(UFixnum) * CHAR_BIT - lsize * TARGET_CHAR_BIT);
-    } else if (/*!lu &&*/ ru && rsize >= lsize) {
-      // Lhs is signed, so negative value will be maximum value of rhs type (unsigned).
-      min_ = 0;
-      max_ = ((UFixnum)-1) >> (sizeof(UFixnum) * CHAR_BIT - rsize * TARGET_CHAR_BIT);
-    } else {
-      min_ = (UFixnum)-1 << (lsize * TARGET_CHAR_BIT - 1);
-      max_ = ((UFixnum)-1) >> (sizeof(UFixnum) * CHAR_BIT - lsize * TARGET_CHAR_BIT + 1);
-    }
-    if ((lsize >= rsize && lu) || (lsize <= rsize && ru)) {
-      UFixnum min = min_, max = max_;
-      UFixnum v = rhs->fixnum;
-      if (!ru && (Fixnum)v < (Fixnum)min)
-        v = wrap_value(v, size, true);
-      JUDGE(result, v, min, max);
-    } else {
-      Fixnum min = min_, max = max_;
-      Fixnum v = rhs->fixnum;
-      if (ru && (UFixnum)v > (UFixnum)max)
-        v = wrap_value(v, size, false);
-      JUDGE(result, v, min, max);
-    }
-#undef JUDGE
-  } while (0);
-
-  switch (result) {
-  case NEVER: case ALWAYS:
-    {
-      static const char *kMessage[] = {"never", "always"};
-      parse_error(PE_WARNING, tok, "condition %s met", kMessage[result]);
-      return new_expr_bop(EX_COMMA, &tyBool, lhs->token, lhs,
-                          new_expr_fixlit(&tyBool, tok, result));
-    }
-  default:  break;
-  }
-
-  if (swapped) {
-    *pLhs = rhs;
-    *pRhs = lhs;
-  } else {
-    *pLhs = lhs;
-    *pRhs = rhs;
-  }
-  return NULL;
-}
-
 Expr *make_expr_cmp(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *rhs) {
   if (lhs->type->kind == TY_FUNC)
     lhs = make_refer(lhs->token, lhs);
   if (rhs->type->kind == TY_FUNC)
     rhs = make_refer(rhs->token, rhs);
 
-  // Check range before left and right types are adjusted.
-  Expr *ranged = make_expr_cmp_check_range(kind, tok, &lhs, &rhs);
-  if (ranged != NULL)
-    return ranged;
-
   bool lc = is_const(lhs), rc = is_const(rhs);
-
-  // Adjust type for comparison.
-  {
-    Type *lt = lhs->type, *rt = rhs->type;
-    if (is_number(lt) && is_number(rt)) {
-      bool make_int = false;
-      if (is_fixnum(lt) && is_fixnum(rt)) {
-        if (lc || rc) {
-          Expr **pLhs = &lhs, **pRhs = &rhs;
-          if (lc) {  // Make rhs const.
-            pLhs = &rhs, pRhs = &lhs;
-          }
-          Type *ltype = (*pLhs)->type, *rtype = (*pRhs)->type;
-          Type *dst_type = ltype;
-          if (dst_type->qualifier & TQ_VOLATILE)
-            dst_type = get_fixnum_type(ltype->fixnum.kind, ltype->fixnum.is_unsigned, 0);
-          if (rtype->fixnum.is_unsigned && !ltype->fixnum.is_unsigned &&
-              ltype->fixnum.kind <= FX_LLONG && type_size(ltype) <= type_size(rtype)) {
-            dst_type = rtype;
-            *pLhs = make_cast(dst_type, (*pLhs)->token, *pLhs, false);
-          }
-          // Cast constant as non-const type.
-          *pRhs = make_cast(dst_type, (*pRhs)->token, *pRhs, false);
-        } else {
-          bool lu = lt->fixnum.is_unsigned;
-          bool ru = rt->fixnum.is_unsigned;
-          make_int = lu != ru && kind > EX_NE;
-        }
-      }
-      if (!(is_fixnum(lt) && is_fixnum(rt)) || !(lc || rc)) {
-        if (!cast_numbers(&lhs, &rhs, make_int)) {
-          parse_error(PE_NOFATAL, tok, "cannot compare except numbers");
-          return new_expr_fixlit(&tyBool, tok, 0);
-        }
-      }
-    }
-  }
+  if (is_number(lhs->type) && is_number(rhs->type))
+    cast_numbers(&lhs, &rhs);
 
   if (lc || rc) {
     if (lc && rc)
@@ -1268,6 +934,10 @@ Expr *make_expr_cmp(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *rhs) 
       lhs = make_cast(rhs->type, lhs->token, lhs, false);
   }
 
+  Expr *first = lhs;
+  put_variable_last(&lhs, &rhs);
+  if (lhs != first && kind > EX_NE)
+    kind = (EX_GT + EX_LT) - kind;
   return new_expr_bop(kind, &tyBool, tok, lhs, rhs);
 }
 
@@ -1335,56 +1005,40 @@ Expr *make_not_expr(const Token *tok, Expr *expr) {
 
 static Expr *calc_assign_with(const Token *tok, Expr *lhs, Expr *rhs) {
   // Assume token-kind and expr-kind is same arrangement.
-  enum ExprKind kind = tok->kind + (EX_ADD - TK_ADD_ASSIGN);
-  switch (kind) {
-  default:  assert(false);
-    // Fallthrough to avoid compile error.
-  case EX_ADD: case EX_SUB:
-  case EX_MUL: case EX_DIV:
-  case EX_MOD: case EX_BITAND: case EX_BITOR: case EX_BITXOR:
-    return make_expr_num_bop(kind, tok, lhs, rhs);
-  case EX_LSHIFT: case EX_RSHIFT:
-    {
-      Type *ltype = lhs->type;
-      Type *rtype = rhs->type;
-      if (!is_fixnum(ltype) || !is_fixnum(rtype)) {
-        parse_error(PE_NOFATAL, tok, "cannot use `%.*s' except integers.",
-                    (int)(tok->end - tok->begin), tok->begin);
-        return lhs;
-      }
-      return new_expr_bop(kind, ltype, tok, lhs, rhs);
-    }
+  return make_expr_num_bop(tok->kind + (EX_ADD - TK_ADD_ASSIGN), tok, lhs, rhs);
+}
+
+// Whether an expression changes something.
+static bool has_effect(Expr *expr) {
+  switch (expr->kind) {
+  case EX_FIXNUM: case EX_FLONUM: case EX_STR: case EX_VAR:
+    return false;
+  case EX_POS: case EX_NEG: case EX_BITNOT:
+  case EX_REF: case EX_DEREF: case EX_CAST:
+    return has_effect(expr->unary.sub);
+  case EX_MUL: case EX_DIV: case EX_MOD: case EX_LSHIFT: case EX_RSHIFT:
+  case EX_ADD: case EX_SUB: case EX_BITAND: case EX_BITOR: case EX_BITXOR:
+  case EX_EQ: case EX_NE: case EX_LT: case EX_LE: case EX_GE: case EX_GT: case EX_EXPECT:
+  case EX_LOGAND: case EX_LOGIOR: case EX_COMMA:
+    return has_effect(expr->bop.lhs) || has_effect(expr->bop.rhs);
+  case EX_TERNARY:
+    return has_effect(expr->ternary.cond) || has_effect(expr->ternary.tval) || has_effect(expr->ternary.fval);
+  case EX_MEMBER:
+    return has_effect(expr->member.target);
+  default:
+    return true;
   }
 }
 
 #ifndef __NO_BITFIELD
 static Expr *transform_assign_with_bitfield(const Token *tok, Expr *lhs, Expr *rhs,
                                             const MemberInfo *member) {
-  // Transform expression to
-  // (ptr = &lhs, src = *ptr, tmp = ((src >> bitpos) & mask) + rhs,
-  //  *ptr = (src & ~(mask << bitpos)) | ((tmp & mask) << bitpos), (*ptr >> bitpos) & mask)
-
-  Type *type = get_fixnum_type(member->bitfield.base_kind, lhs->type->fixnum.is_unsigned, 0);
-
-  Type *ptype = ptrof(type);
-  assert(!is_global_scope(curscope));
-  Expr *ptr = alloc_tmp_var(curscope, ptype);
-  Expr *ptr_assign = new_expr_bop(EX_ASSIGN, ptype, tok, ptr, make_refer(lhs->token, lhs));
-  Expr *dst = new_expr_unary(EX_DEREF, type, tok, ptr);
-
-  Expr *src = alloc_tmp_var(curscope, type);
-  Expr *src_assign = new_expr_bop(EX_ASSIGN, type, tok, src, dst);
-
-  Expr *tmp = extract_bitfield_value(src, member);
-  tmp = calc_assign_with(tok, tmp, rhs);
-  Expr *store = assign_bitfield_member(tok, dst, src, tmp, member);
-
-  Type *vtype = rhs->type;
-  Expr *result = extract_bitfield_value(dst, member);
-  return new_expr_bop(EX_COMMA, result->type, tok,
-                      new_expr_bop(EX_COMMA, vtype, tok, ptr_assign,
-                                   new_expr_bop(EX_COMMA, vtype, tok, src_assign, store)),
-                      result);
+  // (ptr = &unit, *ptr = with the value of *ptr and rhs, the new value)
+  Expr *dst;
+  Expr *result = bitfield_unit(tok, lhs, member, &dst);
+  Expr *val = calc_assign_with(tok, extract_bitfield_value(dst, member), rhs);
+  result = in_sequence(tok, result, assign_bitfield_member(tok, dst, dst, val, member));
+  return in_sequence(tok, result, extract_bitfield_value(dst, member));
 }
 #endif
 
@@ -1392,6 +1046,14 @@ Expr *transform_assign_with(const Token *tok, Expr *lhs, Expr *rhs) {
   // Transform expression `lhs += rhs` to `lhs = lhs + rhs`.
   // If LHS is not a variable, add temporary variable to keep `&LHS` to avoid side effect.
   // Replace expression to (ptr = &lhs, *ptr = *ptr + rhs)
+  if (has_effect(rhs) && is_prim_type(rhs->type)) {
+    // No effect of RHS comes between reading and writing LHS: (tmp = rhs, lhs = lhs + tmp)
+    Expr *tmp = alloc_tmp_var(curscope, rhs->type);
+    Expr *assign = new_expr_bop(EX_ASSIGN, rhs->type, tok, tmp, rhs);
+    Expr *result = transform_assign_with(tok, lhs, tmp);
+    return new_expr_bop(EX_COMMA, result->type, tok, assign, result);
+  }
+
   Expr *tmp_assign = NULL;
   if (lhs->kind != EX_VAR) {
 #ifndef __NO_BITFIELD
@@ -1427,79 +1089,37 @@ static Expr *unnest_arg(Expr *arg, Vector *unnested) {
   return tmp;
 }
 
-// If an argument is complex expression,
-// precalculate it and make function argument simple.
-static Expr *simplify_funarg_recur(Expr *arg, Vector *unnested) {
+// Whether the effects of other arguments cannot change a value, or change it in gcc, too.
+static bool is_settled(Expr *arg) {
   switch (arg->kind) {
-  case EX_TERNARY: case EX_FUNCALL: case EX_INLINED: case EX_BLOCK:
-  case EX_LOGAND: case EX_LOGIOR:  // Shortcut must be handled properly.
-    return unnest_arg(arg, unnested);
-
-  case EX_COMMA:
-    vec_push(unnested, arg->bop.lhs);
-    return simplify_funarg_recur(arg->bop.rhs, unnested);
-
-  case EX_COMPLIT:
-    vec_push(unnested, arg);
-    return arg->complit.var;
-
-  // Binary operators
-  case EX_MUL: case EX_DIV: case EX_MOD:
-  case EX_LSHIFT: case EX_RSHIFT:
-#if XCC_TARGET_ARCH == XCC_ARCH_X64
-    // On x64, MUL, DIV and MOD instruction implicitly uses (breaks) %rdx
-    // and %rdx is used as 3rd argument.
-    // Similary, Shift instructions (SHL, SHR) uses %cl which is 4th argument.
-    // so must be precalculated.
-    return unnest_arg(arg, unnested);
-#else
-    // Except x64, these opcodes can be used in function argument.
-    // Fallthrough
-#endif
-  case EX_ADD: case EX_SUB: case EX_BITAND: case EX_BITOR: case EX_BITXOR:
-  case EX_EQ: case EX_NE: case EX_LT: case EX_LE: case EX_GE: case EX_GT: case EX_EXPECT:
-    arg->bop.lhs = simplify_funarg_recur(arg->bop.lhs, unnested);
-    arg->bop.rhs = simplify_funarg_recur(arg->bop.rhs, unnested);
-    break;
-
-  case EX_ASSIGN:
-    if (!is_prim_type(arg->type))
-      return unnest_arg(arg, unnested);
-    arg->bop.lhs = simplify_funarg_recur(arg->bop.lhs, unnested);
-    arg->bop.rhs = simplify_funarg_recur(arg->bop.rhs, unnested);
-    break;
-
-  // Unary operators
-  case EX_POS: case EX_NEG: case EX_BITNOT:
-  case EX_PREINC: case EX_PREDEC: case EX_POSTINC: case EX_POSTDEC:
-  case EX_REF: case EX_DEREF: case EX_CAST:
-    arg->unary.sub = simplify_funarg_recur(arg->unary.sub, unnested);
-    break;
-
-  case EX_MEMBER:
-    arg->member.target = simplify_funarg_recur(arg->member.target, unnested);
-    break;
-
-  // Literals
-  case EX_FIXNUM: case EX_FLONUM: case EX_STR: case EX_VAR:
-    break;
+  case EX_FIXNUM: case EX_FLONUM: case EX_STR: case EX_REF:
+    return true;
+  case EX_VAR:
+    return !is_prim_type(arg->type) || !is_global_scope(arg->var.scope);
+  case EX_CAST:
+    return arg->type->kind == TY_PTR && is_settled(arg->unary.sub);
+  default:
+    return false;
   }
-  return arg;
 }
 
+// Arguments with an effect are computed before the call, from the last one to the first one, as in gcc on x86-64.
+// Calls within arguments must be, as they use the same memory for their arguments.
 Expr *simplify_funcall(Expr *funcall) {
   assert(funcall->kind == EX_FUNCALL);
 
   Vector *args = funcall->funcall.args;
-  int arg_count = args->len;
-  // To avoid nested funcall,
-  // simplify funargs and precalculate complex expression before funcall.
   Vector *unnested = new_vector();
-  for (int i = 0; i < arg_count; ++i) {
+  if (has_effect(funcall->funcall.func))
+    funcall->funcall.func = unnest_arg(funcall->funcall.func, unnested);
+  int first = 0;  // The argument with an effect that is computed last.
+  while (first < args->len && !has_effect(args->data[first]))
+    ++first;
+  for (int i = args->len; i-- > first; ) {
     Expr *arg = args->data[i];
-    args->data[i] = simplify_funarg_recur(arg, unnested);
+    if (arg->type->kind != TY_VOID && (i == first || !is_settled(arg)))
+      args->data[i] = unnest_arg(arg, unnested);
   }
-  funcall->funcall.func = simplify_funarg_recur(funcall->funcall.func, unnested);
 
   if (unnested->len > 0) {
     const Token *token = funcall->token;

@@ -11,6 +11,8 @@ Expr *calc_vla_size(Type *type);
 Expr *make_cast(Type *type, const Token *token, Expr *sub, bool is_explicit);
 Expr *reduce_refer(Expr *expr);
 Expr *make_refer(const Token *tok, Expr *expr);
+Type *promoted_type(Type *type);
+Type *arithmetic_type(Type *ltype, Type *rtype);
 Expr *promote_to_int(Expr *expr);
 Expr *make_expr_num_bop(enum ExprKind kind, const Token *tok, Expr *lhs, Expr *rhs);
 #ifndef __NO_BITFIELD

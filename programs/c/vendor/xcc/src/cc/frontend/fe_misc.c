@@ -354,7 +354,7 @@ Expr *used_as_value_for_func(Expr *expr, bool for_func) {
     {
       const MemberInfo *member = expr->member.info;
       if (member->bitfield.width > 0) {
-        Type *type = get_fixnum_type(member->bitfield.base_kind, member->type->fixnum.is_unsigned, 0);
+        Type *type = get_fixnum_type(member->bitfield.base_kind, true, 0);
         Expr *ptr = make_cast(ptrof(type), expr->token, make_refer(expr->token, expr), true);
         Expr *load = new_expr_deref(NULL, ptr);
         return extract_bitfield_value(load, member);
@@ -466,16 +466,11 @@ bool is_small_struct(const Type *type) {
     return false;
 
 #if XCC_TARGET_ARCH == XCC_ARCH_WASM
-  if (sinfo->flag & SIF_UNION) {
-    if (sinfo->member_count < 1)
-      return false;
-  } else {
-    // In WASM, only single-element struct is considered as small struct.
-    if (sinfo->member_count != 1)
-      return false;
-  }
+  // In WASM, only single-element struct is considered as small struct.
+  if ((sinfo->flag & SIF_UNION) || sinfo->member_count != 1)
+    return false;
   const MemberInfo *member = &sinfo->members[0];
-  return is_prim_type(member->type) || is_small_struct(member->type);
+  return type_size(type) == type_size(member->type) && (is_prim_type(member->type) || is_small_struct(member->type));
 #else
   return type_size(type) <= TARGET_POINTER_SIZE * 2;
 #endif
@@ -600,22 +595,7 @@ Type *choose_ternary_result_type(Expr *tval, Expr *fval) {
   } else if (ftype->kind == TY_PTR) {
     return choose_ternary_result_type(fval, tval);  // Make ttype to pointer, and check again.
   } else if (is_number(ttype) && is_number(ftype)) {
-    if (is_flonum(ttype)) {
-      // TODO: Choose lager one.
-      // if (is_flonum(ftype)) {
-      //   return ttype;
-      // }
-      return ttype;
-    } else if (is_flonum(ftype)) {
-      return ftype;
-    }
-    assert(is_fixnum(ttype));
-    assert(is_fixnum(ftype));
-    if (ttype->fixnum.kind >= FX_ENUM)
-      ttype = &tyInt;
-    if (ftype->fixnum.kind >= FX_ENUM)
-      ftype = &tyInt;
-    return ttype->fixnum.kind > ftype->fixnum.kind ? ttype : ftype;
+    return arithmetic_type(ttype, ftype);
   }
   return NULL;
 }
@@ -840,31 +820,9 @@ static bool check_func_return(Function *func) {
   return result;
 }
 
-static inline void insert_return_stmt(Function *func) {
-#if XCC_TARGET_ARCH == XCC_ARCH_WASM
-  // To avoid runtime validation error, put return with compound literal:
-  //   return (rettype){};
-  const Token *token = func->body_block->token;
-  Type *rettype = func->type->func.ret;
-  Expr *var = alloc_tmp_var(func->scopes->data[0], rettype);
-  Initializer *init = new_initializer(IK_MULTI, token);
-  init->multi = new_vector();
-  init = flatten_initializer(rettype, init);
-  Vector *inits = assign_initial_value(var, init, NULL);
-  Expr *value = new_expr_complit(rettype, token, var, inits, init);
-  Stmt *ret = new_stmt_return(token, value);
-  vec_push(func->body_block->block.stmts, ret);
-  ret->reach = REACH_STOP | REACH_RETURN;
-  func->body_block->reach |= REACH_RETURN;
-#else
-  UNUSED(func);
-#endif
-}
-
 void check_func_reachability(Function *func) {
   check_reachability_stmt(func->body_block);
-  if (!check_func_return(func))
-    insert_return_stmt(func);
+  check_func_return(func);  // The code's end returns a zero.
 }
 
 bool check_funcend_return(Stmt *stmt) {
@@ -875,6 +833,8 @@ bool check_funcend_return(Stmt *stmt) {
 //
 
 bool satisfy_inline_criteria(const VarInfo *varinfo) {
+  // Calls stay calls: what is duplicated is not always what was written.
+  return false;
   // TODO: Check complexity or length of function body statements.
   const Type *type = varinfo->type;
   if (type->kind == TY_FUNC && (varinfo->storage & VS_INLINE) && !type->func.vaargs) {
@@ -1312,6 +1272,10 @@ Function *define_func(Type *functype, const Token *ident, const Vector *param_va
         }
       }
     }
+
+    if ((varinfo->storage & VS_IMPLICIT) && functype->func.ret->kind == TY_VOID)
+      varinfo->type = functype;
+    varinfo->storage &= ~VS_IMPLICIT;
 
     if (varinfo->type->kind != TY_FUNC ||
         !same_type(varinfo->type->func.ret, functype->func.ret) ||

@@ -178,7 +178,7 @@ static Stmt *init_char_array_by_string(Expr *dst, Initializer *src, const Token 
   Expr *var = new_expr_variable(varinfo->ident->ident, strtype, NULL, curscope);
   assert(str->type->kind == TY_ARRAY);
   used_as_value(var);
-  return build_memcpy(dst, var, len * type_size(str->type->pa.ptrof));
+  return build_memcpy(dst, var, (len < dstlen ? len : dstlen) * type_size(str->type->pa.ptrof));
 }
 
 typedef struct {
@@ -239,6 +239,17 @@ static Type *get_multi_child_type(Type *type, int index) {
   }
 }
 
+static int first_named_member(const StructInfo *sinfo) {
+#ifndef __NO_BITFIELD
+  for (int i = 0; i < sinfo->member_count; ++i) {
+    const MemberInfo *member = &sinfo->members[i];
+    if (!(member->bitfield.active && member->name == NULL))
+      return i;
+  }
+#endif
+  return 0;
+}
+
 static Initializer *find_next_indices(InitFlattener *flattener, Initializer *elem_init) {
   Vector *indices = flattener->indices;
   for (;;) {
@@ -271,7 +282,7 @@ static Initializer *find_next_indices(InitFlattener *flattener, Initializer *ele
         {
           const StructInfo *sinfo = type->struct_.info;
           assert(sinfo != NULL);
-          int member_count = sinfo->flag & SIF_UNION ? 1 : sinfo->member_count;
+          int member_count = sinfo->member_count;
           for (;;) {
             if (last_index >= member_count) {
               upward = true;
@@ -279,12 +290,17 @@ static Initializer *find_next_indices(InitFlattener *flattener, Initializer *ele
             }
             MemberInfo *member = &sinfo->members[last_index];
 #ifndef __NO_BITFIELD
-            if (member->bitfield.active && member->bitfield.width == 0) {  // Initializer not assigned to zero width bitfield.
+            if (member->bitfield.active && member->name == NULL) {  // A bit field without a name is skipped.
               ++last_index;
               indices->data[depth - 1] = INT2VOIDP(last_index);
               continue;
             }
 #endif
+            // Only the first member of a union has an initializer.
+            if ((sinfo->flag & SIF_UNION) && last_index > first_named_member(sinfo)) {
+              upward = true;
+              break;
+            }
             type = member->type;
             break;
           }
@@ -669,8 +685,9 @@ static Initializer *check_global_initializer(Type *type, Initializer *init) {
       switch (init->single->kind) {
       case EX_FIXNUM:
         {
-          Fixnum fixnum = init->single->fixnum;
-          init->single = new_expr_flolit(type, init->single->token, fixnum);
+          Expr *single = init->single;
+          init->single = new_expr_flolit(type, single->token, is_unsigned(single->type)
+                                             ? (Flonum)(UFixnum)single->fixnum : (Flonum)single->fixnum);
         }
         // Fallthrough
       case EX_FLONUM:
@@ -845,8 +862,8 @@ static void assign_struct_initial_value(Expr *expr, Initializer *init, Vector *i
           parse_error(PE_NOFATAL, init_elem->token, "illegal initializer for member `%.*s'",
                       NAMES(member->name));
         } else {
-          vec_push(inits, new_stmt_expr(assign_to_bitfield(init_elem->token, access,
-                                                           init_elem->single, member)));
+          vec_push(inits, new_stmt_expr(assign_to_bitfield(
+              init_elem->token, access, make_cast(member->type, init_elem->token, init_elem->single, false), member)));
         }
       } else
 #endif
@@ -875,7 +892,15 @@ static void assign_struct_initial_value(Expr *expr, Initializer *init, Vector *i
 
       const MemberInfo *member = &sinfo->members[i];
       Expr *access = new_expr_member(tok, member->type, expr, NULL, member);
-      assign_initial_value(access, init_elem, inits);
+#ifndef __NO_BITFIELD
+      if (member->bitfield.width > 0 && init_elem->kind == IK_SINGLE) {
+        vec_push(inits, new_stmt_expr(assign_to_bitfield(
+            init_elem->token, access, make_cast(member->type, init_elem->token, init_elem->single, false), member)));
+      } else
+#endif
+      {
+        assign_initial_value(access, init_elem, inits);
+      }
       ++count;
     }
   }

@@ -367,6 +367,7 @@ static Stmt *parse_switch(const Token *tok) {
     parse_error(PE_NOFATAL, value->token, "must be integer");
     value = new_expr_fixlit(&tyInt, value->token, 0);  // Dummy.
   }
+  value = promote_to_int(value);
   consume(TK_RPAR, "`)' expected");
 
   Stmt *stmt = new_stmt_switch(tok, value);
@@ -396,8 +397,12 @@ static inline int find_case(Stmt *swtch, Fixnum v) {
 
 static Stmt *parse_case(const Token *tok) {
   Expr *value = NULL;
-  if (tok->kind == TK_CASE)
+  Expr *last = NULL;
+  if (tok->kind == TK_CASE) {
     value = parse_const_fixnum();
+    if (match(TK_ELLIPSIS))  // gcc extension.
+      last = parse_const_fixnum();
+  }
   consume(TK_COLON, "`:' expected");
 
   Stmt *swtch = loop_scope.swtch;
@@ -408,11 +413,9 @@ static Stmt *parse_case(const Token *tok) {
   }
 
   if (value != NULL) {
-    if (find_case(swtch, value->fixnum) >= 0) {
+    value = make_cast(swtch->switch_.value->type, value->token, value, false);
+    if (find_case(swtch, value->fixnum) >= 0)
       parse_error(PE_NOFATAL, tok, "case value `%" PRId64 "' already defined", value->fixnum);
-    } else {
-      value = make_cast(swtch->switch_.value->type, value->token, value, false);
-    }
   } else {
     if (swtch->switch_.default_ != NULL) {
       parse_error(PE_NOFATAL, tok, "`default' already defined in `switch'");
@@ -424,16 +427,98 @@ static Stmt *parse_case(const Token *tok) {
   if (tok->kind == TK_DEFAULT)
     swtch->switch_.default_ = stmt;
 
+  // A range is the cases of its values, one after another.
+  Stmt *inner = stmt;
+  if (last != NULL && value != NULL) {
+    last = make_cast(swtch->switch_.value->type, last->token, last, false);
+    if (last->fixnum - value->fixnum > 4096)
+      parse_error(PE_NOFATAL, tok, "a range of more than 4096 values is not supported");
+    else
+      for (Fixnum v = value->fixnum; v++ < last->fixnum; ) {
+        if (find_case(swtch, v) >= 0) {
+          parse_error(PE_NOFATAL, tok, "case value `%" PRId64 "' already defined", v);
+          break;
+        }
+        Stmt *more = new_stmt_case(tok, swtch, new_expr_fixlit(swtch->switch_.value->type, tok, v));
+        vec_push(swtch->switch_.cases, more);
+        more->parent = inner;
+        inner->case_.stmt = more;
+        inner = more;
+      }
+  }
+
   Stmt *next = parse_stmt();
   if (next == NULL) {
     parse_error(PE_NOFATAL, tok, "statement expected");
     next = new_stmt(ST_EMPTY, tok);  // Dummy
   }
-  next->parent = stmt;
-  stmt->case_.stmt = next;
+  next->parent = inner;
+  inner->case_.stmt = next;
 
   return stmt;
 }
+
+#ifndef __NO_VLA
+// Whether a statement declares a variable length array.
+static bool has_vla(Stmt *stmt) {
+  if (stmt == NULL)
+    return false;
+  switch (stmt->kind) {
+  case ST_BLOCK:
+    if (stmt->block.scope != NULL) {
+      Vector *vars = stmt->block.scope->vars;
+      for (int i = 0; i < vars->len; ++i) {
+        const VarInfo *varinfo = vars->data[i];
+        if (varinfo->type->kind == TY_PTR && varinfo->type->pa.vla != NULL)
+          return true;
+      }
+    }
+    for (int i = 0; i < stmt->block.stmts->len; ++i) {
+      if (has_vla(stmt->block.stmts->data[i]))
+        return true;
+    }
+    return false;
+  case ST_IF:  return has_vla(stmt->if_.tblock) || has_vla(stmt->if_.fblock);
+  case ST_SWITCH:  return has_vla(stmt->switch_.body);
+  case ST_CASE:  return has_vla(stmt->case_.stmt);
+  case ST_LABEL:  return has_vla(stmt->label.stmt);
+  default:
+    return false;  // Loops see to theirs.
+  }
+}
+
+static Expr *call_builtin(const Token *tok, const char *name, Type *ret, Type *param, Expr *arg) {
+  Vector *params = new_vector(), *args = new_vector();
+  if (arg != NULL) {
+    vec_push(params, param);
+    vec_push(args, arg);
+  }
+  Type *functype = new_func_type(ret, params, false);
+  return new_expr_funcall(tok, functype, new_expr_variable(alloc_cname(name), functype, tok, global_scope), args);
+}
+
+// The arrays of a loop's body end with each turn: { saved = sp; loop { sp = saved; body } sp = saved; }
+static Stmt *free_vlas(Stmt *loop, Stmt **pbody) {
+  if (!has_vla(*pbody))
+    return loop;
+  const Token *tok = loop->token;
+  Expr *saved = alloc_tmp_var(curscope, &tyVoidPtr);
+  Expr *save = call_builtin(tok, "__builtin_stack_save", &tyVoidPtr, NULL, NULL);
+  Stmt *body = new_stmt_block(tok, NULL), *block = new_stmt_block(tok, NULL);
+  vec_push(body->block.stmts, new_stmt_expr(call_builtin(tok, "__builtin_stack_restore", &tyVoid, &tyVoidPtr, saved)));
+  vec_push(body->block.stmts, *pbody);
+  (*pbody)->parent = body;
+  body->parent = loop;
+  *pbody = body;
+  vec_push(block->block.stmts, new_stmt_expr(new_expr_bop(EX_ASSIGN, &tyVoidPtr, tok, saved, save)));
+  vec_push(block->block.stmts, loop);
+  vec_push(block->block.stmts, new_stmt_expr(call_builtin(tok, "__builtin_stack_restore", &tyVoid, &tyVoidPtr, saved)));
+  loop->parent = block;
+  return block;
+}
+#else
+#define free_vlas(loop, pbody)  (loop)
+#endif
 
 static Stmt *parse_while(const Token *tok) {
   consume(TK_LPAR, "`(' expected");
@@ -451,7 +536,7 @@ static Stmt *parse_while(const Token *tok) {
 
   RESTORE_LOOP_SCOPE(save);
 
-  return stmt;
+  return free_vlas(stmt, &stmt->while_.body);
 }
 
 static Stmt *parse_do_while(const Token *tok) {
@@ -472,7 +557,7 @@ static Stmt *parse_do_while(const Token *tok) {
   stmt->while_.cond = make_cond(cond);
   consume(TK_RPAR, "`)' expected");
   consume(TK_SEMICOL, "`;' expected");
-  return stmt;
+  return free_vlas(stmt, &stmt->while_.body);
 }
 
 static Stmt *parse_for(const Token *tok) {
@@ -530,6 +615,7 @@ static Stmt *parse_for(const Token *tok) {
   stmt->for_.body = body;
 
   RESTORE_LOOP_SCOPE(save);
+  stmt = free_vlas(stmt, &stmt->for_.body);
 
   if (scope != NULL) {
     assert(block != NULL);
@@ -1129,6 +1215,16 @@ static Declaration *parse_declaration(Vector *decls) {
 
   ParsedTypeInfo tinfo;
   Type *type = parse_var_def(NULL, &tinfo);
+  if (type == NULL && (tok = match(TK_IDENT)) != NULL) {
+    // `main() {`: the type is `int`.
+    bool is_function = fetch_token()->kind == TK_LPAR;
+    unget_token(tok);
+    if (is_function) {
+      memset(&tinfo, 0, sizeof(tinfo));
+      tinfo.rawType = &tyInt;
+      type = parse_declarator(&tyInt, &tinfo);
+    }
+  }
   if (type != NULL) {
     if (tinfo.ident == NULL) {
       if ((type->kind == TY_STRUCT ||

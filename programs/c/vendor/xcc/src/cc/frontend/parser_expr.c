@@ -134,6 +134,17 @@ static Expr *parse_compound_literal(Type *type) {
   return new_expr_complit(type, token, var, inits, init);
 }
 
+// The type of an expression in C: a condition is an `int`.
+static Type *value_type(Expr *expr) {
+  switch (expr->kind) {
+  case EX_EQ: case EX_NE: case EX_LT: case EX_LE: case EX_GE: case EX_GT: case EX_LOGAND: case EX_LOGIOR:
+    return &tyInt;
+  default:
+    // An enumeration is compatible with the type that it is promoted to.
+    return expr->type->kind == TY_FIXNUM && expr->type->fixnum.kind == FX_ENUM ? promoted_type(expr->type) : expr->type;
+  }
+}
+
 static Expr *parse_generic(void) {
   consume(TK_LPAR, "`(' expected");
   Expr *target = parse_assign();
@@ -172,7 +183,7 @@ static Expr *parse_generic(void) {
   } while (match(TK_COMMA));
   consume(TK_RPAR, "`)' expected");
 
-  Type *type = target->type;
+  Type *type = value_type(target);
   switch (type->kind) {
   case TY_ARRAY:  type = array_to_ptr(type); break;
   case TY_FUNC:   type = ptrof(type); break;
@@ -259,7 +270,7 @@ static Expr *literal(Token *tok) {
       bool u = flag & TKF_UNSIGNED;
       if (flag & TKF_CHAR) {
 #ifndef __NO_WCHAR
-        static const enum FixnumKind kCharTable[] = { FX_CHAR, FX_INT };
+        static const enum FixnumKind kCharTable[] = { FX_INT, FX_INT };
         assert(long_count < (int)ARRAY_SIZE(kCharTable));
         fx = kCharTable[long_count];
 #else
@@ -275,10 +286,10 @@ static Expr *literal(Token *tok) {
         while (fx < FX_LLONG) {
           Type *type = get_fixnum_type(fx, u, 0);
           int bits = type_size(type) * TARGET_CHAR_BIT - (u ? 0 : 1);
-          if ((value <= (((UFixnum)1U << bits) - 1U)) &&
+          if ((value <= (bits >= 64 ? UINT64_MAX : ((UFixnum)1U << bits) - 1U)) &&
               (u || (Fixnum)value >= -((Fixnum)1 << (bits - 1))))
             break;
-          if (!u && value <= ((UFixnum)1U << (bits + 1)) - 1U &&
+          if (!u && value <= (bits + 1 >= 64 ? UINT64_MAX : ((UFixnum)1U << (bits + 1)) - 1U) &&
               (tok->fixnum.flag & TKF_KIND_MASK) != 0) {
             u = true;
             break;
@@ -320,8 +331,17 @@ static Expr *variable(Token *ident) {
     VarInfo *varinfo = scope_find(curscope, name, &scope);
     if (varinfo != NULL) {
       if (varinfo->storage & VS_ENUM_MEMBER)
-        return new_expr_fixlit(varinfo->type, ident, varinfo->enum_member.value);
+        return new_expr_fixlit(&tyInt, ident, varinfo->enum_member.value);
       type = varinfo->type;
+    } else if (curfunc != NULL && fetch_token()->kind == TK_LPAR) {
+      // As in C89: `int name();`
+      parse_error(PE_WARNING, ident, "implicit declaration of `%.*s'", NAMES(ident->ident));
+      scope = global_scope;
+      type = new_func_type(&tyInt, NULL, true);
+      Function *func = define_func(type, ident, NULL, VS_IMPLICIT, NULL);
+      VarInfo *varinfo = scope_find(global_scope, ident->ident, NULL);
+      assert(varinfo != NULL);
+      varinfo->global.funcdecl = new_decl_defun(func);
     } else {
       parse_error(PE_NOFATAL, ident, "`%.*s' undeclared", NAMES(ident->ident));
       scope = curscope;
@@ -460,9 +480,21 @@ static Expr *binary(Expr *lhs, Token *tok) {
 static Expr *ternary(Expr *expr, Token *tok) {
   const ParseRule *rule = get_rule(tok->kind);
   assert(rule != NULL);
-  Expr *tval = parse_expr();
-
-  consume(TK_COLON, "`:' expected");
+  // gcc extension: `a ?: b` is `a ? a : b`, with one `a`.
+  bool same = match(TK_COLON) != NULL;
+  Expr *kept = NULL, *tval;
+  if (same) {
+    expr = used_as_value(expr);
+    kept = str_to_char_array_var(curscope, expr);
+    Type *type = kept->type->kind == TY_ARRAY ? array_to_ptr(kept->type) : kept->type;
+    Expr *tmp = is_global_scope(curscope) ? expr : alloc_tmp_var(curscope, type);
+    expr = tval = tmp;
+    kept = is_global_scope(curscope) ? NULL
+        : new_expr_bop(EX_ASSIGN, type, tok, tmp, make_cast(type, tok, kept, false));
+  } else {
+    tval = parse_expr();
+    consume(TK_COLON, "`:' expected");
+  }
   Expr *fval = parse_precedence(rule->precedence);
 
   expr = used_as_value(expr);
@@ -478,8 +510,8 @@ static Expr *ternary(Expr *expr, Token *tok) {
     parse_error(PE_NOFATAL, tok, "lhs and rhs must be same type");
     type = tval->type;  // Dummy to continue.
   } else {
-    if (is_fixnum(type) && type->fixnum.kind < FX_INT)
-      type = &tyInt;
+    if (is_fixnum(type))
+      type = promoted_type(type);
     if (type->kind != TY_VOID) {
       tval = make_cast(type, tval->token, tval, false);
       fval = make_cast(type, fval->token, fval, false);
@@ -490,7 +522,8 @@ static Expr *ternary(Expr *expr, Token *tok) {
   if (expr->kind == EX_FIXNUM)
     return expr->fixnum != 0 ? tval : fval;
   else
-    return new_expr_ternary(tok, expr, tval, fval, type);
+    expr = new_expr_ternary(tok, expr, tval, fval, type);
+  return kept != NULL ? new_expr_bop(EX_COMMA, type, tok, kept, expr) : expr;
 }
 
 static Expr *assign(Expr *lhs, Token *tok) {
@@ -661,6 +694,11 @@ static Expr *funcall(Expr *func, Token *tok) {
   return simplify_funcall(funcall);
 }
 
+// A size as the program sees it: an `unsigned long`, as in Linux.
+static Expr *size_of_program(const Token *token, Expr *size) {
+  return make_cast(get_fixnum_type(FX_LONG, true, 0), token, size, false);
+}
+
 static Expr *size_align_of(Token *token) {
   Type *type = NULL;
   const Token *tok;
@@ -672,20 +710,20 @@ static Expr *size_align_of(Token *token) {
 #ifndef __NO_VLA
       Expr *vla_size = calc_vla_size(type);
       if (vla_size != NULL)
-        return new_expr_bop(EX_COMMA, &tySize, token, vla_size, calc_type_size(type));
+        return size_of_program(token, new_expr_bop(EX_COMMA, &tySize, token, vla_size, calc_type_size(type)));
 #endif
     } else {
       unget_token((Token*)tok);
       Expr *expr = parse_precedence(PREC_POSTFIX);
       used_as_value(expr);
       not_bitfield_member(expr);
-      type = expr->type;
+      type = value_type(expr);
       tok = expr->token;
     }
   } else {
     Expr *expr = parse_precedence(PREC_POSTFIX);
     not_bitfield_member(expr);
-    type = expr->type;
+    type = value_type(expr);
     tok = expr->token;
   }
   assert(type != NULL);
@@ -693,7 +731,7 @@ static Expr *size_align_of(Token *token) {
     return new_expr_fixlit(&tySize, token, 1);  // Dummy
 #ifndef __NO_VLA
   if (ptr_or_array(type) && type->pa.vla != NULL)
-    return calc_type_size(type);
+    return size_of_program(token, calc_type_size(type));
 #endif
   switch (type->kind) {
   case TY_ARRAY:
@@ -711,7 +749,7 @@ static Expr *size_align_of(Token *token) {
   }
 
   const Fixnum size = token->kind == TK_SIZEOF ? type_size(type) : align_size(type);
-  return new_expr_fixlit(&tySize, token, size);
+  return size_of_program(token, new_expr_fixlit(&tySize, token, size));
 }
 
 static Expr *generic(Token *tok) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ast.h"
+#include "fe_misc.h"
 #include "table.h"
 #include "util.h"
 
@@ -51,92 +52,6 @@ void set_fixnum_size(enum FixnumKind kind, size_t size, int align) {
   fixnum_align_table[kind] = align;
 }
 
-#ifndef __NO_BITFIELD
-static size_t calc_bitfield_size(StructInfo *sinfo, int *pi, size_t size, size_t *palign) {
-  // Detect initial fixnum kind.
-  int i = *pi;
-  enum FixnumKind kind;
-  {
-    MemberInfo *member = &sinfo->members[i];
-    assert(member->bitfield.active);
-    if (member->bitfield.width == 0)
-      return size;
-
-    size_t align = align_size(member->type);
-    size_t remain = size % align;
-    if (remain == 0) {
-      kind = member->type->fixnum.kind;
-      if (kind > FX_LLONG)
-        kind = FX_INT;
-    } else {
-      // Detect LSB.
-      ssize_t s;
-      for (s = 1; (remain & s) == 0; s <<= 1)
-        ;
-      ssize_t d = s - (ssize_t)type_size(&tyInt);
-      if (d < 0) {
-        for (kind = FX_INT; kind > FX_CHAR; --kind) {
-          if (s >= (ssize_t)type_size(get_fixnum_type(kind, false, 0)))
-            break;
-        }
-      } else {
-        for (kind = FX_INT; kind < FX_LLONG; ++kind) {
-          if (s <= (ssize_t)type_size(get_fixnum_type(kind, false, 0)))
-            break;
-        }
-      }
-    }
-  }
-
-  const Type *bitfield_type = get_fixnum_type(kind, false, 0);
-  unsigned int s = type_size(bitfield_type) * TARGET_CHAR_BIT;
-  unsigned int bit_position = 0;
-  for (int len = sinfo->member_count; i < len && bit_position != s; ++i) {
-    MemberInfo *member = &sinfo->members[i];
-    if (member->bitfield.width <= 0)
-      break;
-
-    assert(member->bitfield.active);
-    if (bit_position + member->bitfield.width > s) {
-      enum FixnumKind k;
-      for (k = kind; ++k <= FX_LLONG; ) {
-        const Type *t = get_fixnum_type(k, false, 0);
-        unsigned int ss = type_size(t) * TARGET_CHAR_BIT;
-        if (bit_position + member->bitfield.width <= ss) {
-          bitfield_type = t;
-          s = ss;
-          kind = k;
-          break;
-        }
-      }
-      if (k > FX_LLONG)
-        break;
-    }
-
-    member->bitfield.position = bit_position;
-    bit_position += member->bitfield.width;
-  }
-
-  size_t align = align_size(bitfield_type);
-  size = ALIGN(size, align);
-  for (int j = *pi; j < i; ++j) {
-    MemberInfo *member = &sinfo->members[j];
-    member->offset = size;
-  }
-  size += type_size(bitfield_type);
-
-  // Write back base kind.
-  for (int j = *pi; j < i; ++j) {
-    MemberInfo *member = &sinfo->members[j];
-    member->bitfield.base_kind = kind;
-  }
-
-  *pi = i - 1;
-  *palign = align;
-  return size;
-}
-#endif
-
 static void calc_struct_size(StructInfo *sinfo, size_t aligned) {
   assert(sinfo != NULL);
   if (sinfo->size >= 0)
@@ -145,43 +60,70 @@ static void calc_struct_size(StructInfo *sinfo, size_t aligned) {
   bool packed = sinfo->flag & SIF_PACKED;
   size_t size = 0;
   size_t max_align = 1;
+#ifndef __NO_BITFIELD
+  size_t bits = 0;  // of bit fields that end in the middle of a byte: `size` has that byte.
+#endif
 
   for (int i = 0, len = sinfo->member_count; i < len; ++i) {
     MemberInfo *member = &sinfo->members[i];
     size_t sz = type_size(member->type);
-    size_t align = 1;
-    if (!(sinfo->flag & SIF_UNION)) {
+    size_t align = packed ? 1 : align_size(member->type);
+    bool is_union = sinfo->flag & SIF_UNION;
 #ifndef __NO_BITFIELD
-      if (member->bitfield.active) {
-        size = calc_bitfield_size(sinfo, &i, size, &align);
-      } else
-#endif
-      {
-        align = align_size(member->type);
-        if (!packed)
-          size = ALIGN(size, align);
-        member->offset = size;
-        size += sz;
+    if (member->bitfield.active) {
+      // As in the ABI of System V: a bit field lies within an aligned unit of its type.
+      size_t width = member->bitfield.width;
+      size_t start = is_union ? 0 : size * TARGET_CHAR_BIT - (bits > 0 ? TARGET_CHAR_BIT - bits : 0);
+      size_t unit_bits = sz * TARGET_CHAR_BIT;
+      if (width == 0) {
+        start = ALIGN(start, align_size(member->type) * TARGET_CHAR_BIT);
+      } else if (!packed && start % unit_bits + width > unit_bits) {
+        start = ALIGN(start, align_size(member->type) * TARGET_CHAR_BIT);
       }
-    } else {
+      size_t end = start + width;
+      member->bitfield.base_kind = get_fixnum_type_from_size(sz)->fixnum.kind;
+      member->offset = start / unit_bits * sz;
+      member->bitfield.position = start % unit_bits;
+      if (packed && width > 0) {
+        // The smallest unit from its first byte on.
+        member->offset = start / TARGET_CHAR_BIT;
+        member->bitfield.position = start % TARGET_CHAR_BIT;
+        enum FixnumKind kind = FX_CHAR;
+        while (kind < FX_LONG &&
+               type_size(get_fixnum_type(kind, true, 0)) * TARGET_CHAR_BIT < member->bitfield.position + width)
+          ++kind;
+        if (type_size(get_fixnum_type(kind, true, 0)) * TARGET_CHAR_BIT < member->bitfield.position + width)
+          parse_error(PE_NOFATAL, NULL, "a packed bit field of such a width is not supported");
+        member->bitfield.base_kind = kind;
+      }
+      size_t bytes = (end + TARGET_CHAR_BIT - 1) / TARGET_CHAR_BIT;
+      if (!is_union) {
+        size = bytes;
+        bits = end % TARGET_CHAR_BIT;
+      } else if (size < bytes) {
+        size = bytes;
+      }
+      // One without a name does not align the structure.
+      if (member->name != NULL && max_align < align)
+        max_align = align;
+      continue;
+    }
+    bits = 0;
+#endif
+    if (is_union) {
       member->offset = 0;
-#ifndef __NO_BITFIELD
-      if (member->bitfield.width > 0) {
-        member->bitfield.position = 0;
-        member->bitfield.base_kind = member->type->fixnum.kind;
-      } else
-#endif
-      {
-        align = align_size(member->type);
-      }
       if (size < sz)
         size = sz;
+    } else {
+      size = ALIGN(size, align);
+      member->offset = size;
+      size += sz;
     }
     if (max_align < align)
       max_align = align;
   }
 
-  size_t align = aligned > 0 ? aligned : packed ? 1 : max_align;
+  size_t align = aligned > max_align ? aligned : max_align;
   sinfo->size = ALIGN(size, align);
   sinfo->align = align;
 }

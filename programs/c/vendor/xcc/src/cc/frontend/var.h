@@ -32,6 +32,7 @@ enum {
   VS_USED = 1 << 9,  // used.
   VS_STRING = 1 << 10,  // string.
   VS_WEAK = 1 << 11,  // weak.
+  VS_IMPLICIT = 1 << 12,  // A function that is called before it is declared.
 };
 
 typedef struct VarInfo {
