@@ -185,7 +185,9 @@ fn a_server_that_reports_what_could_be_drawn_draws_as_the_engine_of_a_run() {
     let cuts = ["rollout.top_k=40", "rollout.top_p=0.9", "rollout.min_p=0.001"];
     for (name, engine) in [("served", Some(engine(&[&server]))), ("own", None)] {
         let name = format!("log.name={name}");
-        let settings = [name.as_str(), "train.steps=2"].into_iter().chain(cuts).chain(engine.as_deref());
+        // One update of each step.
+        let settings = [name.as_str(), "train.steps=2", "train.mini_batch_prompts=4"];
+        let settings = settings.into_iter().chain(cuts).chain(engine.as_deref());
         let mut command = project.command(&["train", "-c", "train.toml"]);
         let output = command.args(settings.flat_map(|setting| ["--set", setting])).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
