@@ -88,14 +88,20 @@ assert biased.message.content == "zzzzz" and biased.finish_reason == "length", b
 ended = chat(temperature=0, logit_bias={"2": 100}).choices[0]
 assert ended.message.content == "" and ended.finish_reason == "stop", ended
 
-# What is cut off is not drawn: with one token left, the answer is the greedy one. A penalty moves the answer away from
-# what it has said.
-for one_token in [{"top_p": 1e-6}, {"extra_body": {"top_k": 1}}, {"extra_body": {"min_p": 1.0}}]:
-    assert chat(seed=7, temperature=5, **one_token).choices[0].message.content == greedy, one_token
+# Cuts that leave one token take the most probable one; cuts that leave all tokens change nothing.
+for one in ({"top_p": 1e-6}, {"extra_body": {"top_k": 1}}, {"extra_body": {"min_p": 1.0}}):
+    assert all(chat(seed=seed, **one).choices[0].message.content == greedy for seed in (7, 8)), one
+every = chat(seed=7, top_p=1.0, extra_body={"top_k": 259, "min_p": 0.0})
+assert every.choices[0].message.content == choice.message.content
+# A penalty leaves a hundredth of its bias to a token that was drawn. The prompt has neither letter.
+twice = {str(3 + ord("z")): 100, str(3 + ord("q")): 50}
+penalised = chat(temperature=0, logit_bias=twice, max_tokens=2, extra_body={"repetition_penalty": 100})
+assert penalised.choices[0].message.content == "zq", penalised
+# A penalty moves the answer away from what it has said.
 bias = {str(3 + ord("z")): 50, str(3 + ord("y")): 49}
 repeated = chat(temperature=0, logit_bias=bias, max_tokens=6).choices[0].message.content
 assert repeated == "zzzzzz", repeated
-for penalty in [{"presence_penalty": 2}, {"frequency_penalty": 2}, {"extra_body": {"repetition_penalty": 2}}]:
+for penalty in [{"presence_penalty": 2}, {"frequency_penalty": 2}]:
     assert chat(temperature=0, logit_bias=bias, max_tokens=6, **penalty).choices[0].message.content != repeated, penalty
 
 # Plain completions, of text and of tokens.

@@ -179,6 +179,34 @@ fn two_servers_draw_for_a_run_and_one_is_killed() {
 }
 
 #[test]
+fn a_server_that_reports_what_could_be_drawn_draws_as_the_engine_of_a_run() {
+    let project = project();
+    let server = Server::start(&project, &["--trainable", "weights"]);
+    let cuts = ["rollout.top_k=40", "rollout.top_p=0.9", "rollout.min_p=0.001"];
+    for (name, engine) in [("served", Some(engine(&[&server]))), ("own", None)] {
+        let name = format!("log.name={name}");
+        // One update of each step.
+        let settings = [name.as_str(), "train.steps=2", "train.mini_batch_prompts=4"];
+        let settings = settings.into_iter().chain(cuts).chain(engine.as_deref());
+        let mut command = project.command(&["train", "-c", "train.toml"]);
+        let output = command.args(settings.flat_map(|setting| ["--set", setting])).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let [served, own] = ["runs/served", "runs/own"].map(|run| steps(&project, run));
+    assert_eq!((served.len(), own.len()), (2, 2));
+    for name in ["reward/mean", "reward/std", "response_length/mean", "rollout/allowed_tokens"] {
+        let (served, own) = (number(&served[0], name), number(&own[0], name));
+        assert!((served - own).abs() < 1e-9, "{name}: {served} {own}");
+    }
+    assert!((1.0..=40.0).contains(&number(&served[0], "rollout/allowed_tokens")), "{:?}", served[0]);
+    // Log-probabilities are of what could be drawn, in training as at the server.
+    for line in served.iter().chain(&own) {
+        assert!(number(line, "logprob_mismatch_max") < 1e-5, "{line:?}");
+    }
+    assert!(served.iter().all(|line| number(line, "off_policy/rollout_mismatch") < 1e-5), "{served:?}");
+}
+
+#[test]
 fn a_step_whose_weights_a_server_refuses_is_kept() {
     let project = project();
     let server = Server::start(&project, &["--trainable", "weights"]);
@@ -214,7 +242,8 @@ fn what_servers_cannot_do_is_refused_before_anything_is_asked() {
     let project = project();
     let engine = "rollout.engine={url = \"http://127.0.0.1:1\", kind = \"gavel\", weights = \"weights\"}";
     for (setting, says) in [
-        ("rollout.top_p=0.9", "servers do not report which tokens could be drawn"),
+        ("rollout.top_p=0.9", "rollout.top_p and min_p need rollout.top_k"),
+        ("rollout.repetition_penalty=1.1", "rollout.repetition_penalty and logit_bias are for an engine of the run"),
         ("rollout.grammar={regex = \"a\"}", "rollout.grammar is for an engine of the run, not yet for servers"),
     ] {
         let output = project.run(&["train", "-c", "train.toml", "--set", engine, "--set", setting]);

@@ -243,11 +243,10 @@ impl<T: TrainTable> Config<T> {
                 "servers get whole weights, and [model.lora] trains adapters\nhint: leave one of them out",
             ));
         }
-        if self.rollout.engine.is_some() && self.train.records_masks(&self.rollout) {
-            return Err(ConfigError::of(
-                "rollout.engine",
-                "servers do not report which tokens could be drawn, which train.off_policy.sampling_mask asks for\nhint: leave rollout.top_k, top_p, min_p, repetition_penalty and logit_bias out, or set train.off_policy.sampling_mask = false, with which training differs from what was drawn",
-            ));
+        if let Some(engine) = self.rollout.engine.as_ref().filter(|_| self.train.records_masks(&self.rollout)) {
+            let training = self.rollout.sampling(Vec::new());
+            let validation = self.validation.sampling(training.clone(), self.data.validation_samples);
+            engine.check_masks(&training, &validation)?;
         }
         if let Some(quantization) = self.rollout.quantization.filter(|_| T::DRAWS && !self.train.corrects_rollout()) {
             return Err(ConfigError::of(

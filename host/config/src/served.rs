@@ -2,8 +2,8 @@
 
 use crate::error::ConfigError;
 use gavel_endpoint::BaseUrls;
-use gavel_policy::Dtype;
-use gavel_rollout::{ServedConfig, ServerKind};
+use gavel_policy::{Dtype, Sampling};
+use gavel_rollout::{MOST_MASK_IDS, ServedConfig, ServerKind};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,8 +54,41 @@ impl ServedTable {
         }
     }
 
-    /// How the servers are asked in a run whose weights have this dtype.
-    pub fn config(&self, dtype: Dtype, recompute_cache: bool, max_pause: Option<Duration>) -> ServedConfig {
+    /// Refuses what servers that report which tokens could be drawn cannot do, where training and validation draw so.
+    pub(super) fn check_masks(&self, training: &Sampling, validation: &Sampling) -> Result<(), ConfigError> {
+        let off = "set train.off_policy.sampling_mask = false, with which training differs from what was drawn";
+        let wrong = |what: String| Err(ConfigError::of("rollout.engine", what));
+        if training.repetition_penalty != 1.0 || training.logit_bias.iter().any(|(_, bias)| *bias != 0.0) {
+            return wrong(format!(
+                "rollout.repetition_penalty and logit_bias are for an engine of the run, not yet for servers, with train.off_policy.sampling_mask\nhint: leave them out, or {off}"
+            ));
+        }
+        let Some(k) = training.top_k else {
+            return wrong(format!(
+                "rollout.top_p and min_p need rollout.top_k: servers report which tokens could be drawn, and vLLM bounds how many by it\nhint: set rollout.top_k, such as 256, or {off}"
+            ));
+        };
+        if k.saturating_mul(training.max_tokens) > MOST_MASK_IDS {
+            return wrong(format!(
+                "a response of rollout.max_tokens = {} tokens with rollout.top_k = {k} could have more than {MOST_MASK_IDS} tokens that could be drawn, which servers report\nhint: lower one of them",
+                training.max_tokens
+            ));
+        }
+        if self.kind == ServerKind::Vllm && validation.top_k.is_none() && !validation.is_greedy() {
+            return wrong("vLLM that reports which tokens could be drawn needs a top_k in validation too\nhint: set validation.top_k above 0, or leave it out".into());
+        }
+        Ok(())
+    }
+
+    /// How the servers are asked in a run whose weights have this dtype. They report which tokens could be drawn if there
+    /// is a `mask_vocabulary`, the number of tokens of the model.
+    pub fn config(
+        &self,
+        dtype: Dtype,
+        recompute_cache: bool,
+        mask_vocabulary: Option<usize>,
+        max_pause: Option<Duration>,
+    ) -> ServedConfig {
         let tolerance = if dtype == Dtype::Float32 { 1e-4 } else { 0.15 };
         ServedConfig {
             url: self.url.clone(),
@@ -63,6 +96,7 @@ impl ServedTable {
             tolerance: self.tolerance.unwrap_or(tolerance),
             load_timeout: self.load_timeout,
             recompute_cache,
+            mask_vocabulary,
             max_pause,
         }
     }
@@ -80,9 +114,10 @@ mod tests {
 
     /// The error of a run with servers at these addresses.
     fn refused_at(url: &str, engine: &str, more: &str) -> String {
+        let kind = if engine.contains("kind") { "" } else { ", kind = \"gavel\"" };
         let text = format!(
             "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\n{more}\n\
-             rollout.engine = {{ url = {url}, kind = \"gavel\", weights = \"w\"{engine} }}\n\
+             rollout.engine = {{ url = {url}, weights = \"w\"{kind}{engine} }}\n\
              train.steps = 1\ntrain.prompts_per_step = 1\ntrain.learning_rate = 1e-3"
         );
         match toml::from_str::<Config<RlTable>>(&text) {
@@ -103,8 +138,15 @@ mod tests {
             ("", "rollout.cache_memory = \"1GiB\"", "rollout.engine: rollout.cache_memory is for an engine of the run"),
             ("", "rollout.quantization = \"int8\"", "rollout.engine: rollout.quantization is for an engine of the run"),
             ("", "rollout.speculative_config = {}", "rollout.speculative_config is for an engine of the run"),
-            ("", "rollout.top_p = 0.9", "rollout.engine: servers do not report which tokens could be drawn"),
-            ("", "rollout.logit_bias = { 5 = 1.0 }", "rollout.engine: servers do not report which tokens"),
+            ("", "rollout.top_p = 0.9", "rollout.engine: rollout.top_p and min_p need rollout.top_k"),
+            ("", "rollout.min_p = 0.1", "rollout.engine: rollout.top_p and min_p need rollout.top_k"),
+            ("", "rollout.top_k = 2000000", "max_tokens = 8 tokens with rollout.top_k = 2000000 could have more than"),
+            ("", "rollout.logit_bias = { 5 = 1.0 }", "rollout.engine: rollout.repetition_penalty and logit_bias are"),
+            (
+                "",
+                "rollout.top_k = 5\nrollout.logit_bias = { 5 = 1.0 }",
+                "rollout.repetition_penalty and logit_bias are",
+            ),
             ("", "rollout.repetition_penalty = 1.1", "or set train.off_policy.sampling_mask = false"),
             ("", "rollout.grammar = { regex = \"a\" }", "rollout.engine: rollout.grammar is for an engine of the run"),
             ("", "model.lora = { rank = 8 }", "rollout.engine: servers get whole weights"),
@@ -116,6 +158,12 @@ mod tests {
             assert!(error.contains(says), "no {says:?} in {error:?}");
         }
         assert_eq!(refused("", "rollout.top_p = 0.9\ntrain.off_policy.sampling_mask = false"), "");
+        // Servers report which tokens could be drawn. vLLM then takes no request that cuts nothing off.
+        assert_eq!(refused("", "rollout.top_k = 5\nrollout.top_p = 0.9\nrollout.min_p = 0.1"), "");
+        let vllm = |more: &str| refused(", kind = \"vllm\"", &format!("rollout.top_k = 5\n{more}"));
+        assert_eq!((vllm(""), vllm("validation.top_k = 0")), (String::new(), String::new()));
+        let error = vllm("validation = { top_k = 0, temperature = 0.5 }");
+        assert!(error.contains("needs a top_k in validation too"), "{error}");
         let twice = refused_at("[\"http://a\", \"http://a/\"]", "", "");
         assert!(twice.contains("rollout.engine.url must be a list without repetitions"), "{twice}");
         let text = "model.path = \"model\"\ndata.train = \"rows.jsonl\"\nrollout.max_tokens = 8\n\
@@ -128,7 +176,7 @@ mod tests {
     #[test]
     fn the_tolerance_follows_the_dtype() {
         let table: ServedTable = toml::from_str("url = \"http://a\"\nkind = \"vllm\"\nweights = \"w\"").unwrap();
-        let tolerance = |table: &ServedTable, dtype| table.config(dtype, false, None).tolerance;
+        let tolerance = |table: &ServedTable, dtype| table.config(dtype, false, None, None).tolerance;
         assert_eq!((tolerance(&table, Dtype::Float32), tolerance(&table, Dtype::Bfloat16)), (1e-4, 0.15));
         let own = ServedTable { tolerance: Some(0.25), ..table };
         assert_eq!((tolerance(&own, Dtype::Float32), own.load_timeout), (0.25, Duration::from_secs(600)));

@@ -35,5 +35,6 @@ pub use reward_model::{
 pub use rollout_engine::RolloutEngine;
 pub use sampling::default_sampling;
 pub use served::{
-    FleetCounts, Probe, PublishedWeights, ServedConfig, ServedEngine, ServedError, ServerKind, probe_prompt,
+    FleetCounts, MOST_MASK_IDS, Probe, PublishedWeights, ServedConfig, ServedEngine, ServedError, ServerKind,
+    probe_prompt,
 };

@@ -111,11 +111,13 @@ impl Loaded {
         let mut published = None;
         let (engine, trained) = match (&config.rollout.engine, &config.rollout.device) {
             (Some(table), _) => {
+                let vocabulary = model.config().vocab_size as usize;
+                let masks = config.train.records_masks(&config.rollout).then_some(vocabulary);
                 // The engine of the device that trains draws nothing.
                 let idle = EngineConfig::default();
                 let trained = AsyncEngine::start_sharing(model, text, idle, Arc::new(()), turns)?;
                 let (recompute, max_pause) = (config.schedule.recompute_cache, config.train.max_pause());
-                let asked = table.config(config.model.dtype, recompute, max_pause);
+                let asked = table.config(config.model.dtype, recompute, masks, max_pause);
                 let servers = ServedEngine::new(asked, trained.shared_text()).map_err(RolloutError::from)?;
                 published = Some(PublishedFolder::create(&table.weights, servers.clone(), config.model.dtype)?);
                 (RolloutEngine::Served(servers), trained)

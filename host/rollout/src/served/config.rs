@@ -27,6 +27,8 @@ pub struct ServedConfig {
     pub load_timeout: Duration,
     /// Whether the keys and values of responses under way are computed again when the weights change.
     pub recompute_cache: bool,
+    /// The tokens of the model, where servers must report which of them could be drawn; `None` where they need not.
+    pub mask_vocabulary: Option<usize>,
     /// How long requests wait while no server answers; `None` means for ever.
     pub max_pause: Option<Duration>,
 }

@@ -3,6 +3,7 @@
 use super::error::ServedError;
 use super::failure::Failure;
 use super::fleet::Fleet;
+use super::masks::AskedMasks;
 use super::messages::{body, response};
 use super::pool::{GivenUp, Place, Placing};
 use crate::error::RolloutError;
@@ -24,7 +25,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 impl Fleet {
     /// Draws a response, at another server if the first one is lost.
     pub(super) async fn draw(self: &Arc<Self>, request: &GenerateRequest) -> Result<Finished, ServedError> {
-        if request.sampling.constraint.is_some() || request.sampling.masked {
+        let (masked, has_masks) = (request.sampling.masked, self.config.mask_vocabulary.is_some());
+        if request.sampling.constraint.is_some() || (masked && !has_masks) {
             return Err(ServedError::Unsupported);
         }
         let (mut failures, mut pause) = (0, PAUSES.0);
@@ -36,14 +38,16 @@ impl Fleet {
                 biased;
                 // First: the answer may have been drawn after the server was lost, with weights under another name.
                 () = place.lost() => lost(),
-                answer = server.generate(body(request, server.kind)) => answer,
+                answer = server.generate(body(request, server.kind, has_masks)) => answer,
             };
             // It may have been drawn with new weights that turn out to be wrong.
             let answer = if place.checked().await { answer } else { lost() };
             let number = place.server;
             drop(place);
+            let masks = AskedMasks::of(&self.config, server.kind).filter(|_| masked);
             let refused = |what| ServedError::Refused { url: server.url.clone(), what };
-            let (why, counts) = match answer.and_then(|answer| response(&answer, |name| self.run.version(name))) {
+            let (why, counts) = match answer.and_then(|answer| response(&answer, |name| self.run.version(name), masks))
+            {
                 Ok(finished) => return self.cut(request, finished).map_err(|error| refused(error.to_string())),
                 Err(Failure::Refused(what)) => return Err(refused(what)),
                 Err(Failure::Lost(why)) => {
@@ -109,6 +113,7 @@ impl Fleet {
                 finished.response.truncate(at + 1);
                 finished.logprobs.truncate(at + 1);
                 finished.versions.truncate(at + 1);
+                finished.masks.truncate(at + 1);
                 finished.finish_reason = FinishReason::Stop;
                 return Ok(finished);
             }

@@ -19,7 +19,9 @@ pub enum ServedError {
     #[error("rollout.engine: {url}: {what}")]
     Refused { url: String, what: String },
     /// A request asks for what servers do not answer.
-    #[error("rollout.engine: servers do not report which tokens could be drawn, and are bound to no grammar")]
+    #[error(
+        "rollout.engine: servers are bound to no grammar, and were not asked to report which tokens could be drawn"
+    )]
     Unsupported,
     /// A server does not draw from the policy's distribution.
     #[error("rollout.engine: {url} after the weights of version {version}: {what}")]

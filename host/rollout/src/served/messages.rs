@@ -2,13 +2,17 @@
 
 use super::config::ServerKind;
 use super::failure::Failure;
-use super::probe::{DRAWS, Probe, TEMPERATURE};
+use super::masks::AskedMasks;
+use super::probe::{DRAWS, Drawn, Probe, TEMPERATURE, TOP_K};
 use crate::request::GenerateRequest;
-use gavel_data::FinishReason;
+use gavel_data::{FinishReason, SamplingMasks};
 use gavel_endpoint::excerpt;
 use gavel_policy::{Finished, Sampling};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The field of a request that asks `gavel serve` for masks. vLLM is started so that it reports them to all requests.
+pub(super) const MASK_FIELD: &str = "return_sampling_mask";
 
 #[derive(Deserialize)]
 struct Answer {
@@ -20,6 +24,7 @@ struct Choice {
     token_ids: Vec<u32>,
     finish_reason: Option<String>,
     logprobs: Option<Logprobs>,
+    sampling_mask: Option<Vec<Vec<u32>>>,
     #[serde(default)]
     weight_versions: Vec<Span>,
 }
@@ -42,10 +47,14 @@ struct Span {
     end: usize,
 }
 
-/// The body of a request.
-pub(super) fn body(request: &GenerateRequest, kind: ServerKind) -> Vec<u8> {
+/// The body of a request to a server of a run that asks for masks, or for none.
+pub(super) fn body(request: &GenerateRequest, kind: ServerKind, has_masks: bool) -> Vec<u8> {
     let sampling = &request.sampling;
     let mut params = params(sampling);
+    if has_masks && kind == ServerKind::Vllm && sampling.is_greedy() {
+        // vLLM that reports masks takes no temperature of 0, which validation may have.
+        (params["temperature"], params["top_k"]) = (1.0.into(), 1.into());
+    }
     params["seed"] = (request.seed as i64).into();
     if !request.stop.is_empty() {
         params["stop"] = request.stop.iter().map(String::as_str).collect();
@@ -57,19 +66,26 @@ pub(super) fn body(request: &GenerateRequest, kind: ServerKind) -> Vec<u8> {
     if let Some(conversation) = request.conversation.filter(|_| kind == ServerKind::Gavel) {
         body["conversation"] = conversation.into();
     }
+    if sampling.masked && kind == ServerKind::Gavel {
+        body[MASK_FIELD] = true.into();
+    }
     body.to_string().into_bytes()
 }
 
 /// The body of the request of a probe: before the requests that wait, with `first`, and with nothing that was kept without
-/// this `salt`.
-pub(super) fn probe_body(probe: &Probe, first: bool, salt: Option<&str>) -> Vec<u8> {
-    let sampling = Sampling { temperature: TEMPERATURE as f32, ..Sampling::new(1, Vec::new()) };
+/// this `salt`; for masks, with `masks`.
+pub(super) fn probe_body(probe: &Probe, kind: ServerKind, first: bool, salt: Option<&str>, masks: bool) -> Vec<u8> {
+    let top_k = masks.then_some(TOP_K);
+    let sampling = Sampling { temperature: TEMPERATURE as f32, top_k, ..Sampling::new(1, Vec::new()) };
     let mut params = params(&sampling);
     (params["seed"], params["n"]) = (1.into(), DRAWS.into());
     let prompt: &[u32] = &probe.prompt;
     let mut body = json!({"token_ids": prompt, "sampling_params": params});
     if first {
         body["priority"] = (-1).into();
+    }
+    if masks && kind == ServerKind::Gavel {
+        body[MASK_FIELD] = true.into();
     }
     if let Some(salt) = salt {
         body["cache_salt"] = salt.into();
@@ -97,8 +113,12 @@ fn params(sampling: &Sampling) -> Value {
     params
 }
 
-/// The response in an answer. `version` gives the number of a version by its name.
-pub(super) fn response(bytes: &[u8], version: impl Fn(&str) -> Option<u64>) -> Result<Finished, Failure> {
+/// The response in an answer, with its `masks`. `version` gives the number of a version by its name.
+pub(super) fn response(
+    bytes: &[u8],
+    version: impl Fn(&str) -> Option<u64>,
+    masks: Option<AskedMasks>,
+) -> Result<Finished, Failure> {
     let choice = choices(bytes)?.into_iter().next();
     let choice = choice.ok_or_else(|| Failure::Refused("its answer has no choices".into()))?;
     let finish_reason = match choice.finish_reason.as_deref() {
@@ -125,14 +145,20 @@ pub(super) fn response(bytes: &[u8], version: impl Fn(&str) -> Option<u64>) -> R
         return Err(Failure::Refused(what));
     }
     let logprobs = choice.drawn()?.into_iter().map(|(_, logprob)| logprob).collect();
-    Ok(Finished { id: 0, response: choice.token_ids, logprobs, versions, masks: Default::default(), finish_reason })
+    let masks = masks.map(|masks| masks.read(choice.sampling_mask, &choice.token_ids)).transpose()?.unwrap_or_default();
+    Ok(Finished { id: 0, response: choice.token_ids, logprobs, versions, masks, finish_reason })
 }
 
-/// The tokens that were drawn for a probe, with their log-probabilities.
-pub(super) fn probed(bytes: &[u8]) -> Result<Vec<(u32, f32)>, Failure> {
-    let drawn: Vec<Vec<(u32, f32)>> = choices(bytes)?.iter().map(Choice::drawn).collect::<Result<_, _>>()?;
-    let drawn = drawn.concat();
-    if drawn.is_empty() {
+/// The tokens that were drawn for a probe, with their log-probabilities, and with their `masks`.
+pub(super) fn probed(bytes: &[u8], masks: Option<AskedMasks>) -> Result<Drawn, Failure> {
+    let mut drawn = Drawn { tokens: Vec::new(), masks: SamplingMasks::new() };
+    for choice in choices(bytes)? {
+        drawn.tokens.extend(choice.drawn()?);
+        if let Some(masks) = masks {
+            drawn.masks.append(&masks.read(choice.sampling_mask, &choice.token_ids)?);
+        }
+    }
+    if drawn.tokens.is_empty() {
         return Err(Failure::Refused("its answer to a probe has no tokens".into()));
     }
     Ok(drawn)
@@ -169,6 +195,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gavel_data::SamplingMask;
 
     fn of_run(name: &str) -> Option<u64> {
         name.strip_prefix("run-")?.parse().ok()
@@ -186,7 +213,7 @@ mod tests {
     #[test]
     fn a_response_has_the_version_of_each_token() {
         let spans = json!([{"version": "run-2", "start": 0, "end": 2}, {"version": "run-3", "start": 2, "end": 5}]);
-        let found = response(&answer(5, "length", spans), of_run).unwrap();
+        let found = response(&answer(5, "length", spans), of_run, None).unwrap();
         assert_eq!((found.response, found.logprobs), (vec![0, 1, 2, 3, 4], vec![-0.5; 5]));
         assert_eq!((found.versions, found.finish_reason), (vec![2, 2, 3, 3, 3], FinishReason::Length));
     }
@@ -194,17 +221,17 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_of_this_run_is_foreign_and_a_wrong_one_is_refused() {
         let whole = |name: &str| json!([{"version": name, "start": 0, "end": 3}]);
-        let lost = |bytes: Vec<u8>, says: &str| match response(&bytes, of_run) {
+        let lost = |bytes: Vec<u8>, says: &str| match response(&bytes, of_run, None) {
             Err(Failure::Lost(what)) if what.contains(says) => {}
             other => panic!("{says}: {other:?}"),
         };
-        match response(&answer(3, "stop", whole("default")), of_run) {
+        match response(&answer(3, "stop", whole("default")), of_run, None) {
             Err(Failure::Foreign(what)) if what.contains("the version \"default\", which this run did not give it") => {
             }
             other => panic!("{other:?}"),
         }
         lost(answer(3, "abort", whole("run-1")), "ended with the reason \"abort\"");
-        let refused = |bytes: Vec<u8>, says: &str| match response(&bytes, of_run) {
+        let refused = |bytes: Vec<u8>, says: &str| match response(&bytes, of_run, None) {
             Err(Failure::Refused(what)) if what.contains(says) => {}
             other => panic!("{says}: {other:?}"),
         };
@@ -221,6 +248,82 @@ mod tests {
     }
 
     #[test]
+    fn masks_are_checked_and_kept_as_an_engine_keeps_them() {
+        let asked = AskedMasks { kind: ServerKind::Vllm, vocabulary: 6 };
+        let with = |masks: Value| {
+            let spans = json!([{"version": "run-1", "start": 0, "end": 3}]);
+            let mut body: Value = serde_json::from_slice(&answer(3, "stop", spans)).unwrap();
+            body["choices"][0]["sampling_mask"] = masks;
+            body.to_string().into_bytes()
+        };
+        let mixed = json!([[0, 4], [5, 1, 2, 0, 3, 4], [1, 2, 3, 5]]);
+        let found = response(&with(mixed.clone()), of_run, Some(asked)).unwrap();
+        let masks: Vec<SamplingMask> = (0..3).map(|position| found.masks.get(position)).collect();
+        let kept = [SamplingMask::Only(vec![0, 4]), SamplingMask::All, SamplingMask::Except(vec![0, 4])];
+        assert_eq!((found.masks.len(), masks), (3, kept.to_vec()));
+        assert_eq!(probed(&with(mixed), Some(asked)).unwrap().masks, found.masks);
+        // What was not asked for is not read.
+        assert!(response(&with(json!([[9]])), of_run, None).unwrap().masks.is_empty());
+        for (masks, says) in [
+            (Value::Null, "no `sampling_mask`, which says which tokens could be drawn\nhint: start vLLM with"),
+            (json!([[0], [1]]), "3 tokens, and the `sampling_mask` of 2"),
+            (json!([[0], [1], [2], [3]]), "3 tokens, and the `sampling_mask` of 4"),
+            (json!([[0], [2, 3], [2]]), "its `sampling_mask` of the token 1 has 2 tokens without it"),
+            (json!([[], [1], [2]]), "its `sampling_mask` of the token 0 has 0 tokens without it"),
+            (json!([[0], [1, 6], [2]]), "of the token 1 has the token 6, and the model has 6"),
+            (json!([[0], [1], [2, 1, 2]]), "of the token 2 has the token 2 twice"),
+            (json!([[0], [1], [-2]]), "its answer is no response"),
+            (json!("x"), "its answer is no response"),
+        ] {
+            let bytes = with(masks);
+            for failure in [response(&bytes, of_run, Some(asked)).err(), probed(&bytes, Some(asked)).err()] {
+                match failure {
+                    Some(Failure::Refused(what)) if what.contains(says) => {}
+                    other => panic!("{says}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn masks_are_asked_for_as_each_server_has_them() {
+        let cutting = Sampling { top_k: Some(5), masked: true, ..Sampling::new(7, vec![]) };
+        let asked = |sampling: &Sampling, kind, has_masks| {
+            let request = GenerateRequest {
+                prompt: [3].into(),
+                continues_prompt: false,
+                sampling: sampling.clone().into(),
+                stop: [].into(),
+                seed: 1,
+                top_logprobs: 0,
+                conversation: None,
+            };
+            serde_json::from_slice::<Value>(&body(&request, kind, has_masks)).unwrap()
+        };
+        assert_eq!(asked(&cutting, ServerKind::Gavel, true)[MASK_FIELD], true);
+        assert_eq!(asked(&cutting, ServerKind::Vllm, true)[MASK_FIELD], Value::Null);
+        // Validation: of the two, only vLLM takes no temperature of 0.
+        let greedy = Sampling { masked: false, temperature: 0.0, ..cutting };
+        for (kind, has_masks, temperature, top_k) in
+            [(ServerKind::Gavel, true, 0.0, 5), (ServerKind::Vllm, true, 1.0, 1), (ServerKind::Vllm, false, 0.0, 5)]
+        {
+            let body = asked(&greedy, kind, has_masks);
+            let params = &body["sampling_params"];
+            assert_eq!((&params["temperature"], &params["top_k"]), (&json!(temperature), &json!(top_k)), "{kind:?}");
+            assert_eq!(body[MASK_FIELD], Value::Null);
+        }
+        let probe = Probe { prompt: [3].into(), logprobs: [0.0].into() };
+        for (kind, masks, asks, top_k) in [
+            (ServerKind::Gavel, true, json!(true), 64),
+            (ServerKind::Gavel, false, Value::Null, -1),
+            (ServerKind::Vllm, true, Value::Null, 64),
+        ] {
+            let body: Value = serde_json::from_slice(&probe_body(&probe, kind, false, None, masks)).unwrap();
+            assert_eq!((&body[MASK_FIELD], &body["sampling_params"]["top_k"]), (&asks, &json!(top_k)), "{kind:?}");
+        }
+    }
+
+    #[test]
     fn a_request_sets_each_setting() {
         let sampling = Sampling { temperature: 0.5, logit_bias: vec![(5, -1.5)], ..Sampling::new(7, vec![2, 9]) };
         let request = GenerateRequest {
@@ -232,7 +335,7 @@ mod tests {
             top_logprobs: 0,
             conversation: Some(6),
         };
-        let asked = |kind| serde_json::from_slice::<Value>(&body(&request, kind)).unwrap();
+        let asked = |kind| serde_json::from_slice::<Value>(&body(&request, kind, false)).unwrap();
         let params = json!({"max_tokens": 7, "temperature": 0.5, "top_k": -1, "top_p": 1.0, "min_p": 0.0,
                             "repetition_penalty": 1.0, "logprobs": 0, "ignore_eos": true, "stop_token_ids": [2, 9],
                             "detokenize": true, "logit_bias": {"5": -1.5}, "seed": -1, "stop": ["x"]});

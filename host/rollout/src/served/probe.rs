@@ -5,10 +5,13 @@
 //! found in a prefix cache, and a temperature other than 1.
 
 use gavel_data::seed::{Purpose, derive};
+use gavel_data::{SamplingMask, SamplingMasks};
 use std::sync::Arc;
 
 /// The temperature of the probe.
 pub(super) const TEMPERATURE: f64 = 0.7;
+/// From how many tokens they are drawn, where servers report which could be.
+pub(super) const TOP_K: usize = 64;
 /// How many tokens are drawn.
 pub(super) const DRAWS: usize = 8;
 /// The most tokens of the prompt: eight blocks of vLLM's prefix cache.
@@ -42,6 +45,15 @@ pub(super) struct Mismatch {
     pub(super) found: Found,
 }
 
+/// What was drawn for a probe.
+#[derive(Debug, Clone)]
+pub(super) struct Drawn {
+    /// The tokens, with their log-probabilities.
+    pub(super) tokens: Vec<(u32, f32)>,
+    /// Among which tokens each of them was drawn.
+    pub(super) masks: SamplingMasks,
+}
+
 /// What they are instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
@@ -56,18 +68,26 @@ pub(super) enum Found {
 impl Probe {
     /// The mean difference of these log-probabilities from the probe's at a temperature. Infinite where a token is not in
     /// the vocabulary, or has no number. In 16 bits, single tokens differ by several times as much by rounding.
-    fn distance(&self, drawn: &[(u32, f32)], temperature: f64) -> f64 {
+    fn distance(&self, drawn: &Drawn, temperature: f64) -> f64 {
         let scaled = |logprob: f32| f64::from(logprob) / temperature;
-        let most = self.logprobs.iter().copied().map(scaled).fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = self.logprobs.iter().map(|logprob| (scaled(*logprob) - most).exp()).sum();
-        let normaliser = most + sum.ln();
-        let distance = |(token, found): &(u32, f32)| {
-            let own = self.logprobs.get(*token as usize).map(|own| scaled(*own) - normaliser);
+        let among_all = normaliser(self.logprobs.iter().copied().map(scaled));
+        let normaliser = |position| match drawn.masks.get(position) {
+            SamplingMask::All => among_all,
+            SamplingMask::Only(ids) => {
+                normaliser(ids.iter().filter_map(|id| self.logprobs.get(*id as usize)).copied().map(scaled))
+            }
+            mask @ SamplingMask::Except(_) => {
+                let drawable = (0..).zip(&*self.logprobs).filter(|(token, _)| mask.contains(*token));
+                normaliser(drawable.map(|(_, logprob)| scaled(*logprob)))
+            }
+        };
+        let distance = |(position, (token, found)): (usize, &(u32, f32))| {
+            let own = self.logprobs.get(*token as usize).map(|own| scaled(*own) - normaliser(position));
             own.map(|own| (own - f64::from(*found)).abs())
                 .filter(|distance| !distance.is_nan())
                 .unwrap_or(f64::INFINITY)
         };
-        drawn.iter().map(distance).sum::<f64>() / drawn.len().max(1) as f64
+        drawn.tokens.iter().enumerate().map(distance).sum::<f64>() / drawn.tokens.len().max(1) as f64
     }
 
     /// Checks tokens that a server has drawn, with their log-probabilities. `before` is the probe of the version before.
@@ -75,11 +95,12 @@ impl Probe {
     ///
     /// # Errors
     /// They are not from the policy's distribution.
-    pub(super) fn check(&self, drawn: &[(u32, f32)], before: Option<&Self>, tolerance: f64) -> Result<f64, Mismatch> {
+    pub(super) fn check(&self, drawn: &Drawn, before: Option<&Self>, tolerance: f64) -> Result<f64, Mismatch> {
         let mean = self.distance(drawn, TEMPERATURE);
         let stale = before.map(|before| before.distance(drawn, TEMPERATURE));
         // One token alone can be as near to the version before by chance.
-        let are_several = drawn.iter().any(|(token, _)| drawn.first().is_some_and(|(first, _)| token != first));
+        let tokens = &drawn.tokens;
+        let are_several = tokens.iter().any(|(token, _)| tokens.first().is_some_and(|(first, _)| token != first));
         let is_stale = stale.is_some_and(|stale| stale * NEARER < mean) && mean > tolerance * ROUNDING && are_several;
         tracing::debug!("a probe: log-probabilities differ by {mean:.2e} on average");
         if mean <= tolerance && !is_stale {
@@ -96,6 +117,12 @@ impl Probe {
     }
 }
 
+/// The logarithm of the sum of the exponentials.
+fn normaliser(scaled: impl Iterator<Item = f64> + Clone) -> f64 {
+    let most = scaled.clone().fold(f64::NEG_INFINITY, f64::max);
+    most + scaled.map(|logit| (logit - most).exp()).sum::<f64>().ln()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,10 +133,16 @@ mod tests {
         Probe { prompt: [1].into(), logprobs: logits.iter().map(|logit| logit - sum.ln()).collect() }
     }
 
+    /// Tokens that could be drawn among all.
+    fn among_all(tokens: &[(u32, f32)]) -> Drawn {
+        Drawn { tokens: tokens.to_vec(), masks: SamplingMasks::new() }
+    }
+
     /// The log-probabilities of all tokens at a temperature.
-    fn drawn(logits: [f32; 4], temperature: f32) -> Vec<(u32, f32)> {
+    fn drawn(logits: [f32; 4], temperature: f32) -> Drawn {
         let scaled = logits.map(|logit| logit / temperature);
-        (0..).zip(&*probe(scaled).logprobs).map(|(token, logprob)| (token, *logprob)).collect()
+        let tokens: Vec<_> = (0..).zip(&*probe(scaled).logprobs).map(|(token, logprob)| (token, *logprob)).collect();
+        among_all(&tokens)
     }
 
     #[test]
@@ -117,19 +150,40 @@ mod tests {
         let (before, now) = ([0.0, 1.0, 2.0, 3.0], [0.01, 1.0, 2.0, 3.0]);
         let (old, probe) = (probe(before), probe(now));
         assert!(probe.check(&drawn(now, 0.7), Some(&old), 1e-4).unwrap() < 1e-6);
-        let found = |drawn: &[(u32, f32)], tolerance| probe.check(drawn, Some(&old), tolerance).unwrap_err().found;
+        let found = |drawn: &Drawn, tolerance| probe.check(drawn, Some(&old), tolerance).unwrap_err().found;
         assert_eq!(found(&drawn(now, 1.0), 1e-4), Found::OtherTemperature);
         // The step was so small that the difference is within the tolerance.
         assert_eq!(found(&drawn(before, 0.7), 0.01), Found::VersionBefore);
         assert_eq!(found(&drawn([3.0, 2.0, 1.0, 0.0], 0.7), 1e-4), Found::Other);
         for none in [(9, -1.0), (1, f32::NAN)] {
-            assert_eq!(probe.check(&[none], Some(&old), 1e-4).unwrap_err().mean, f64::INFINITY);
+            assert_eq!(probe.check(&among_all(&[none]), Some(&old), 1e-4).unwrap_err().mean, f64::INFINITY);
         }
         // The version before is nearer, by rounding alone, or at one token alone.
         assert!(probe.check(&drawn(before, 0.7), Some(&old), 10.0).is_ok());
-        assert!(probe.check(&drawn(before, 0.7)[..1], Some(&old), 0.1).is_ok());
+        assert!(probe.check(&among_all(&drawn(before, 0.7).tokens[..1]), Some(&old), 0.1).is_ok());
         // A step that changes nothing is not stale.
         assert!(probe.check(&drawn(now, 0.7), Some(&probe), 1e-4).is_ok());
+    }
+
+    #[test]
+    fn tokens_are_compared_among_those_that_could_be_drawn() {
+        let logits = [0.5, 1.0, 2.0, 3.0];
+        let probe = probe(logits);
+        // Of tokens 2 and 3 at the temperature 0.7, each with the other, and without token 0.
+        let among = |kept: &[u32]| {
+            let sum: f32 = kept.iter().map(|token| (logits[*token as usize] / 0.7).exp()).sum();
+            [2, 3].map(|token: u32| (token, logits[token as usize] / 0.7 - sum.ln()))
+        };
+        for (kept, mask) in [(&[2, 3][..], SamplingMask::Only(vec![2, 3])), (&[1, 2, 3], SamplingMask::Except(vec![0]))]
+        {
+            let mut masks = SamplingMasks::new();
+            [&mask, &mask].into_iter().for_each(|mask| masks.push(mask));
+            let right = Drawn { tokens: among(kept).to_vec(), masks: masks.clone() };
+            assert!(probe.check(&right, None, 1e-4).unwrap() < 1e-6, "{mask:?}");
+            // Log-probabilities among all tokens are another distribution's.
+            let wrong = Drawn { tokens: among(&[0, 1, 2, 3]).to_vec(), masks };
+            assert_eq!(probe.check(&wrong, None, 1e-4).unwrap_err().found, Found::Other, "{mask:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::config::ServerKind;
 use super::failure::Failure;
-use super::messages::probe_body;
+use super::messages::{MASK_FIELD, probe_body};
 use super::probe::Probe;
 use gavel_endpoint::{TlsClientConfig, excerpt, is_of_this_machine, may_help, reason};
 use reqwest::redirect::Policy;
@@ -22,6 +22,8 @@ const IDLE: Duration = Duration::from_secs(4);
 const GENERATE: &str = "inference/v1/generate";
 /// How vLLM has all that is asked of it.
 const VLLM_START: &str = "start it with VLLM_SERVER_DEV_MODE=1 and --enable-scale-out";
+/// What vLLM with `--return-sampling-mask` calls it where it refuses a request that cuts nothing.
+const VLLM_MASKS: &str = "sampling distribution replay";
 /// The most bytes of an answer.
 const BODY_BYTES: usize = 64 << 20;
 /// How long a server may take to answer what it need not compute.
@@ -71,22 +73,31 @@ impl Server {
     }
 
     /// Asks for the responses of a probe, before the requests that wait where the server has priorities: vLLM has them
-    /// with `--scheduling-policy priority`. With a `salt`, it uses no keys and values that were kept without it.
+    /// with `--scheduling-policy priority`. With a `salt`, it uses no keys and values that were kept without it. With
+    /// `masks`, it reports which tokens could be drawn.
     pub(super) async fn answer_probe(
         &self,
         probe: &Probe,
         salt: Option<&str>,
+        masks: bool,
         timeout: Duration,
     ) -> Result<Vec<u8>, Failure> {
+        let body = |first| probe_body(probe, self.kind, first, salt, masks);
         let first = self.has_priorities.load(Ordering::Relaxed);
-        let answer = match self.ask_probe(probe_body(probe, first, salt), timeout).await {
+        let answer = match self.ask_probe(body(first), timeout).await {
             Err(Failure::Refused(what)) if first && what.contains("riority") => {
                 self.has_priorities.store(false, Ordering::Relaxed);
-                self.ask_probe(probe_body(probe, false, salt), timeout).await
+                self.ask_probe(body(false), timeout).await
             }
             answer => answer,
         };
         answer.map_err(|failure| match failure {
+            Failure::Refused(what) if self.kind == ServerKind::Vllm && what.contains(VLLM_MASKS) => Failure::Refused(
+                format!("the probe: {what}\nhint: start it without --return-sampling-mask: this run asks for no masks"),
+            ),
+            Failure::Refused(what) if self.kind == ServerKind::Gavel && what.contains(MASK_FIELD) => {
+                Failure::Refused(format!("the probe: {what}\nhint: start a `gavel serve` of the version of this run"))
+            }
             Failure::Refused(what) if self.kind == ServerKind::Vllm => Failure::Refused(format!(
                 "the probe: {what}\nhint: {VLLM_START}, and with a --max-model-len of at least {}",
                 probe.prompt.len() + 1

@@ -2,6 +2,7 @@
 
 use super::config::{ServedConfig, ServerKind};
 use super::failure::Failure;
+use super::masks::AskedMasks;
 use super::messages::probed;
 use super::paused::{Paused, Resuming};
 use super::probe::{Found, Mismatch, Probe, TEMPERATURE};
@@ -152,7 +153,8 @@ impl Server {
         giving: &Giving<'_>,
         salt: Option<&str>,
     ) -> Result<Result<f64, Mismatch>, Failure> {
-        let answer = self.answer_probe(&weights.probe, salt, giving.config.load_timeout).await?;
-        Ok(weights.probe.check(&probed(&answer)?, giving.before, giving.config.tolerance))
+        let masks = AskedMasks::of(giving.config, self.kind);
+        let answer = self.answer_probe(&weights.probe, salt, masks.is_some(), giving.config.load_timeout).await?;
+        Ok(weights.probe.check(&probed(&answer, masks)?, giving.before, giving.config.tolerance))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::error::ApiError;
+use super::sampling_mask;
 use super::server::Server;
 use super::settings::Settings;
 use axum::Json;
@@ -9,7 +10,7 @@ use axum::extract::State;
 use gavel_data::seed::{Purpose, derive};
 use gavel_data::{FinishReason, SharedConstraint};
 use gavel_policy::{Finished, Sampling};
-use gavel_rollout::GenerateRequest;
+use gavel_rollout::{GenerateRequest, MOST_MASK_IDS};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(super) struct Asked {
     _cache_salt: Option<String>,
     /// Below 0: before the requests that wait.
     priority: Option<i64>,
+    /// Gavel's own: vLLM is started with it.
+    return_sampling_mask: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -86,9 +89,13 @@ impl Asked {
         let (engine, choices) = (&server.engine, settings.choices(1)? as u64);
         // As in vLLM, the defaults here are not the model's.
         let default = Sampling::new(usize::MAX, engine.text().tokenizer.stop_ids().to_vec());
-        let mut sampling = Sampling { constraint, ..settings.sampling(default)? };
+        let masked = self.return_sampling_mask == Some(true);
+        let mut sampling = Sampling { constraint, masked, ..settings.sampling(default)? };
         if settings.max_tokens().is_none() {
             sampling.max_tokens = engine.room(self.token_ids.len());
+        }
+        if masked {
+            sampling_mask::check(&sampling, choices as usize, engine.model().vocab_size as usize)?;
         }
         let seed = settings.seed().unwrap_or_else(|| derive(server.salt, number, 0, Purpose::Rollout));
         let (stop, sampling) = (settings.stop(), Arc::new(sampling));
@@ -113,12 +120,13 @@ pub(super) async fn answer(
     asked.check(&server)?;
     let constraint = server.constraint(asked.sampling_params.settings.grammar()?).await?;
     let has_logprobs = asked.sampling_params.logprobs.is_some();
+    let has_masks = asked.return_sampling_mask == Some(true);
     let (number, own_id) = server.next_id("generate-tokens");
     let (id, is_first) =
         (asked.request_id.clone().unwrap_or(own_id), asked.priority.is_some_and(|priority| priority < 0));
     let requests = asked.requests(&server, number, constraint)?;
     let sampling = requests.first().map(|request| request.sampling.clone());
-    let mut choices = Vec::new();
+    let (mut choices, mut mask_ids) = (Vec::new(), MOST_MASK_IDS);
     let responses = match is_first {
         true => server.engine.generate_first(requests).await?,
         false => server.engine.generate(requests).await?,
@@ -132,7 +140,12 @@ pub(super) async fn answer(
             "stop_reason": sampling.as_ref().and_then(|sampling| stop_token(&finished, sampling)),
             "weight_versions": spans(&finished.versions, |version| server.versions.name(version)),
             "logprobs": Value::Null,
+            "sampling_mask": Value::Null,
         });
+        if has_masks {
+            let (tokens, vocabulary) = (finished.response.len(), server.engine.model().vocab_size as usize);
+            choice["sampling_mask"] = json!(sampling_mask::of(&finished.masks, tokens, vocabulary, &mut mask_ids)?);
+        }
         if has_logprobs {
             let drawn = finished.response.iter().zip(&finished.logprobs);
             let content = drawn.map(|(token, logprob)| {

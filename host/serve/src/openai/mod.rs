@@ -14,6 +14,7 @@ mod grammar;
 mod logprobs;
 #[cfg(test)]
 pub(crate) mod refused;
+mod sampling_mask;
 pub(crate) mod server;
 pub(crate) mod settings;
 mod stream;

@@ -90,12 +90,22 @@ fn routes(engine: &AsyncEngine, folder: &Path) -> Router {
 
 /// The handle of a run that draws with these.
 pub fn servers(urls: &[&str], kind: ServerKind) -> ServedEngine {
+    servers_of(urls, kind, None)
+}
+
+/// The same, where they report which of the tokens of [`model`] could be drawn.
+pub fn servers_with_masks(urls: &[&str], kind: ServerKind) -> ServedEngine {
+    servers_of(urls, kind, Some(259))
+}
+
+fn servers_of(urls: &[&str], kind: ServerKind, mask_vocabulary: Option<usize>) -> ServedEngine {
     let config = ServedConfig {
         url: BaseUrls::Several(urls.iter().map(|url| (*url).to_owned()).collect()),
         kind,
         tolerance: 1e-4,
         load_timeout: Duration::from_secs(100),
         recompute_cache: false,
+        mask_vocabulary,
         max_pause: Some(Duration::from_secs(100)),
     };
     ServedEngine::new(config, Arc::new(TextModel::byte_level())).unwrap()
@@ -161,6 +171,78 @@ async fn servers_draw_what_an_engine_with_the_weights_draws() {
         }
     }
     assert_eq!((servers.take_counts().up, servers.take_counts().redrawn), (2, 0));
+}
+
+#[tokio::test]
+async fn what_could_be_drawn_is_what_an_engine_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(routes(&engine(3), folder.path()));
+    let servers = servers_with_masks(&[&running.url], ServerKind::Gavel);
+    let mismatch = servers.publish(weights(folder.path(), 1, 4)).await.unwrap().unwrap();
+    assert!(mismatch < 1e-5, "{mismatch}");
+    let (own, model) = (engine(4), model(4));
+    // Few tokens, most of them, and the fewest of several cuts.
+    for (top_k, top_p, min_p) in [(5, 1.0, 0.0), (200, 1.0, 0.0), (259, 1.0, 0.0), (40, 0.8, 0.01)] {
+        let cutting = Sampling { top_k: Some(top_k), top_p, min_p, masked: true, ..sampling() };
+        let request = GenerateRequest { sampling: cutting.clone().into(), ..request(9) };
+        let found = servers.generate(vec![request.clone()]).remove(0).await.unwrap();
+        let expected = drawn(&own, &[5, 6, 7], cutting, 9).await;
+        assert_eq!((&found.response, &found.masks), (&expected.response, &expected.masks), "{top_k}");
+        assert_close(&found.logprobs, &expected.logprobs);
+        assert_eq!(found.masks.cuts(), top_k < 259);
+        // Log-probabilities are among these tokens.
+        let mut tokens = vec![5, 6, 7];
+        for (position, (token, logprob)) in found.response.iter().zip(&found.logprobs).enumerate() {
+            let mask = found.masks.get(position);
+            let next = model.next_logprobs(&tokens).unwrap();
+            let weight = |token: usize| (next[token] / 0.7).exp();
+            let sum: f32 = (0..259).filter(|token| mask.contains(*token as u32)).map(weight).sum();
+            assert!(((weight(*token as usize) / sum).ln() - logprob).abs() < 1e-4, "{top_k} at {position}");
+            tokens.push(*token);
+        }
+        // A stop text ends the masks too: the first token that is a printable character. The token of a byte is its number
+        // and 3 more.
+        let printable = |token: &u32| (3 + 33..3 + 127).contains(token);
+        let end = found.response.iter().position(printable).expect("a printable character");
+        let text = char::from((found.response[end] - 3) as u8).to_string();
+        let stopped =
+            servers.generate(vec![GenerateRequest { stop: [text].into(), ..request }]).remove(0).await.unwrap();
+        assert_eq!((&stopped.response[..], stopped.masks.len()), (&found.response[..=end], end + 1));
+        assert!((0..=end).all(|position| stopped.masks.get(position) == found.masks.get(position)));
+    }
+}
+
+/// Takes `sampling_mask` out of the answers, or leaves the last id of each mask out.
+async fn damage_masks(State(removes): State<bool>, request: Request, next: Next) -> Answer {
+    let answer = next.run(request).await;
+    let (head, body) = answer.into_parts();
+    let bytes = to_bytes(body, 1 << 24).await.unwrap();
+    let Ok(mut body) = serde_json::from_slice::<Value>(&bytes) else { return (head.status, bytes).into_response() };
+    for choice in body["choices"].as_array_mut().into_iter().flatten() {
+        match removes {
+            true => choice["sampling_mask"] = Value::Null,
+            false => drop(choice["sampling_mask"].as_array_mut().unwrap().pop()),
+        }
+    }
+    (head.status, Json(body)).into_response()
+}
+
+#[tokio::test]
+async fn servers_whose_masks_are_missing_or_broken_are_found_before_the_first_request() {
+    let folder = tempfile::tempdir().unwrap();
+    for (removes, says) in [
+        (
+            true,
+            "its answer has no `sampling_mask`, which says which tokens could be drawn\nhint: start a `gavel serve`",
+        ),
+        (false, "its answer has 1 tokens, and the `sampling_mask` of 0"),
+    ] {
+        let router = routes(&engine(3), folder.path()).layer(from_fn_with_state(removes, damage_masks));
+        let running = Running::start(router);
+        let servers = servers_with_masks(&[&running.url], ServerKind::Gavel);
+        let error = servers.publish(weights(folder.path(), 1, 4)).await.unwrap_err().to_string();
+        assert!(error.contains(&running.url) && error.contains(says), "{error}");
+    }
 }
 
 #[tokio::test]

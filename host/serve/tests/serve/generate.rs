@@ -35,6 +35,41 @@ async fn a_seed_draws_what_the_engine_draws_alone() {
 }
 
 #[tokio::test]
+async fn what_could_be_drawn_is_answered_where_it_is_asked_for() {
+    let engine = engine(3);
+    let router = openai::router(engine.clone(), Arc::new(Metrics::default()), "a");
+    for (top_k, top_p) in [(4, 1.0), (200, 1.0), (300, 1.0), (50, 0.6)] {
+        let sampling = Sampling { top_k: Some(top_k), top_p, masked: true, ..Sampling::new(9, vec![]) };
+        let alone = drawn(&engine, &[5, 6, 7], sampling, 8).await;
+        let params = json!({"max_tokens": 9, "top_k": top_k, "top_p": top_p, "seed": 8, "logprobs": 0,
+                            "ignore_eos": true});
+        let mut asked = json!({"token_ids": [5, 6, 7], "sampling_params": params, "return_sampling_mask": true});
+        let choice = succeed(&router, PATH, asked.clone()).await["choices"][0].take();
+        assert_eq!(tokens(&choice), alone.response);
+        assert_close(&logprobs(&choice), &alone.logprobs);
+        let masks: Vec<Vec<u32>> = serde_json::from_value(choice["sampling_mask"].clone()).unwrap();
+        let of = |position| {
+            let mask = alone.masks.get(position);
+            (0..259).filter(|token| mask.contains(*token)).collect::<Vec<u32>>()
+        };
+        assert_eq!(masks, (0..9).map(of).collect::<Vec<_>>());
+        asked["return_sampling_mask"] = false.into();
+        let choice = succeed(&router, PATH, asked).await["choices"][0].take();
+        assert_eq!((tokens(&choice), &choice["sampling_mask"]), (alone.response, &Value::Null));
+    }
+    let masked = |params: Value| json!({"token_ids": [5], "sampling_params": params, "return_sampling_mask": true});
+    for (params, says) in [
+        (json!({"max_tokens": 9, "top_p": 0.9}), "`return_sampling_mask` needs a `top_k` above 0"),
+        (json!({"max_tokens": 9, "top_k": -1}), "`return_sampling_mask` needs a `top_k` above 0"),
+        (json!({"max_tokens": 9, "top_k": 4, "temperature": 0}), "needs a `temperature` above 0"),
+        (json!({"max_tokens": 900, "top_k": 9999999, "n": 128}), "could report 29836800 tokens"),
+    ] {
+        let message = refused(&router, PATH, masked(params)).await;
+        assert!(message.contains(says), "no {says:?} in {message}");
+    }
+}
+
+#[tokio::test]
 async fn a_response_ends_at_its_tokens_and_texts() {
     let router = openai::router(engine(3), Arc::new(Metrics::default()), "a");
     let asked = |more: Value| {

@@ -2,17 +2,19 @@
 //!
 //! `a` and `b` are two checkpoints of the demo's warm-up with an output head of its own. `t1` and `t2` are two of the demo's
 //! own, whose head is its embedding of tokens. `m` has the head of `a` and all else of `t1`. Their log-probabilities after
-//! the prompt are transformers'. The answers `without_scale_out` and `priority_refused` are from vLLM's source.
+//! the prompt are transformers'. The answers `without_scale_out` and `priority_refused` are from vLLM's source. So are the
+//! masks in `probe_a_masked` and `masked`, with log-probabilities that follow from them, and `cuts_nothing`: the wheel for
+//! the CPU has no Model Runner V2.
 
-use crate::fleet::{Running, request, servers};
+use crate::fleet::{Running, request, servers, servers_with_masks};
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response as Answer};
-use gavel_data::FinishReason;
-use gavel_policy::{Dtype, Finished};
-use gavel_rollout::{Probe, PublishedWeights, ServedEngine, ServerKind};
+use gavel_data::{FinishReason, SamplingMask};
+use gavel_policy::{Dtype, Finished, Sampling};
+use gavel_rollout::{GenerateRequest, Probe, PublishedWeights, ServedEngine, ServerKind};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +49,8 @@ struct Wire {
     is_paused: bool,
     /// What probes asked: whether with a priority, and whether with a salt.
     probes: Vec<(bool, bool)>,
+    /// The last body of a request for responses.
+    asked: Value,
 }
 
 /// What is asked.
@@ -74,6 +78,9 @@ async fn answer(State(wire): State<Arc<Mutex<Wire>>>, request: Request) -> Answe
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut wire = wire.lock().unwrap();
     let kind = kind(&path, &body);
+    if path == "/inference/v1/generate" {
+        wire.asked = body.clone();
+    }
     match kind {
         "pause" => wire.is_paused = true,
         "resume" => wire.is_paused = false,
@@ -105,11 +112,17 @@ async fn answer(State(wire): State<Arc<Mutex<Wire>>>, request: Request) -> Answe
 
 /// A server that answers so, and the handle of a run that draws with it.
 fn start(next: &[(&'static str, &[&'static str])]) -> (Arc<Mutex<Wire>>, Running, ServedEngine) {
+    let (wire, running) = start_server(next);
+    let servers = servers(&[&running.url], ServerKind::Vllm);
+    (wire, running, servers)
+}
+
+/// The server alone.
+fn start_server(next: &[(&'static str, &[&'static str])]) -> (Arc<Mutex<Wire>>, Running) {
     let next = next.iter().map(|(kind, names)| (*kind, names.to_vec())).collect();
     let wire = Arc::new(Mutex::new(Wire { next, ..Wire::default() }));
     let running = Running::start(Router::new().fallback(answer).with_state(wire.clone()));
-    let servers = servers(&[&running.url], ServerKind::Vllm);
-    (wire, running, servers)
+    (wire, running)
 }
 
 /// The weights of a checkpoint as a version.
@@ -143,6 +156,47 @@ async fn weights_and_responses_are_what_a_run_reads() {
     // It is asked with a priority until it refuses one.
     assert_eq!(wire.lock().unwrap().probes, [(true, false), (false, false), (false, false)]);
     assert_eq!((servers.take_counts().up, servers.take_counts().redrawn), (1, 0));
+}
+
+#[tokio::test]
+async fn vllm_reports_what_could_be_drawn_where_it_is_started_so() {
+    let (wire, running) = start_server(&[("first", &["probe_a_masked"]), ("generate", &["masked"])]);
+    let servers = servers_with_masks(&[&running.url], ServerKind::Vllm);
+    let mismatch = servers.publish(weights(1, "a")).await.unwrap().unwrap();
+    assert!(mismatch < 1e-5, "{mismatch}");
+    let asked = wire.lock().unwrap().asked.take();
+    assert_eq!((&asked["sampling_params"]["top_k"], &asked["return_sampling_mask"]), (&64.into(), &Value::Null));
+    let cutting = Sampling { top_k: Some(3), top_p: 0.9, masked: true, ..Sampling::new(3, vec![]) };
+    let drawn = servers.generate(vec![GenerateRequest { sampling: cutting.into(), ..request(1) }]).remove(0);
+    let drawn = drawn.await.unwrap();
+    let masks: Vec<SamplingMask> = (0..3).map(|position| drawn.masks.get(position)).collect();
+    let only = [&[35, 60][..], &[2, 35, 60], &[2]].map(|ids| SamplingMask::Only(ids.to_vec()));
+    assert_eq!((drawn.response, masks), (vec![35, 60, 2], only.to_vec()));
+    // Validation may be greedy, for which vLLM that reports masks draws from one token.
+    let greedy = Sampling { top_k: Some(3), ..Sampling::greedy(3, vec![]) };
+    let greedy = servers.generate(vec![GenerateRequest { sampling: greedy.into(), ..request(1) }]).remove(0);
+    assert!(greedy.await.unwrap().masks.is_empty());
+    let asked = wire.lock().unwrap().asked["sampling_params"].take();
+    assert_eq!((&asked["top_k"], &asked["temperature"]), (&1.into(), &1.0.into()));
+}
+
+#[tokio::test]
+async fn a_server_with_masks_or_without_them_is_told_how_to_start() {
+    // As it is without the options.
+    let (_wire, running) = start_server(&[("first", &["probe_a"])]);
+    let error = servers_with_masks(&[&running.url], ServerKind::Vllm).publish(weights(1, "a")).await.unwrap_err();
+    let (error, options) = (error.to_string(), "--return-sampling-mask and --logprobs-mode processed_logprobs");
+    assert!(error.contains("its answer has no `sampling_mask`") && error.contains(options), "{error}");
+    assert!(error.contains(&running.url), "{error}");
+    // A run that asks for no masks cuts nothing off.
+    let (_wire, _running, servers) = start(&[("first", &["cuts_nothing"])]);
+    let error = servers.publish(weights(1, "a")).await.unwrap_err().to_string();
+    assert!(error.contains("top_k > 0 to bound") && error.contains("without --return-sampling-mask"), "{error}");
+    // Of a grammar or of masks that it was not asked for, nothing is drawn.
+    let masked = Sampling { top_k: Some(3), masked: true, ..Sampling::new(3, vec![]) };
+    let drawn = servers.generate(vec![GenerateRequest { sampling: masked.into(), ..request(1) }]).remove(0);
+    let error = drawn.await.unwrap_err().to_string();
+    assert!(error.contains("were not asked to report which tokens could be drawn"), "{error}");
 }
 
 #[tokio::test]
