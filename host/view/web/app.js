@@ -58,7 +58,9 @@ async function show() {
   drawRuns(view);
   try {
     if (!draw) throw new Error(`there is no view ${view}\nhint: choose one above`);
-    const shown = await draw(page.main, { source, runs: drawnRuns(), allRuns: page.runs });
+    // An answer that comes when another view is shown must not be drawn over it.
+    const isCurrent = () => turn === page.turn;
+    const shown = await draw(page.main, { source, runs: drawnRuns(), allRuns: page.runs, isCurrent });
     if (turn === page.turn) page.shown = shown ?? {};
     else shown?.left?.();
   } catch (error) {

@@ -68,7 +68,7 @@ function groupView(sample, run, from) {
     el("p", {}, Object.entries(row.plugins).map(([name, [score, outcome]]) => el("span", { class: "key" }, `${name} ${score == null ? outcome : number(score)}`))), el("pre", {}, row.preview)))));
 }
 
-export async function showSample(main, { source, allRuns }) {
+export async function showSample(main, { source, allRuns, isCurrent }) {
   const { params } = readState();
   const run = allRuns.find((one) => one.number === Number(params.get("run") ?? 0));
   if (!run) throw new Error(`there is no run ${params.get("run")}`);
@@ -79,9 +79,10 @@ export async function showSample(main, { source, allRuns }) {
   try {
     sample = await source.sample(run.number, id);
   } catch (error) {
-    main.replaceChildren(links(), failure(error));
+    if (isCurrent()) main.replaceChildren(links(), failure(error));
     return {};
   }
+  if (!isCurrent()) return {};
   const lines = sample.trajectories.filter(Boolean), first = lines[0] ?? {};
   const facts = [["reward", first.reward == null ? first.outcome : number(first.reward)], ["advantage", lines.map((line) => number(line.advantage)).join(", ")], ["ended by", first.finish_reason], ["tokens", `${number(first.prompt_length)} + ${lines.map((line) => number(line.response_length)).join(" + ")}`], ["turns", first.turns == null ? null : number(first.turns)], ["source", first.data_source], ["task", first.task_id], ["answer wanted", first.ground_truth], ["drawn for step", first.step], ["trained in step", first.trained_step], ["policy version", first.tokens?.policy_version]];
   main.replaceChildren(...[links(sample), el("h2", {}, `sample ${sample.id} of ${run.name}`),
