@@ -1,17 +1,18 @@
 //! A view as files: they open from a disk, where browsers load no modules and fetch nothing, and from any web server. So
-//! the modules are one classic script, and data are scripts too, which the page loads as it needs them.
+//! the modules are one classic script, and data are scripts too, which the page loads as it needs them: they hand JSON
+//! to the page as texts.
 //!
 //! | file | |
 //! |---|---|
 //! | `index.html`, `app.js`, `web/` | the page |
 //! | `data/runs.js` | the list of runs, their details and their differences |
-//! | `data/N/metrics.js` | all metrics of a run |
+//! | `data/N/metrics.js` | all metrics of a run as columns |
 //! | `data/N/rows.js` | a row for each of its trajectories |
 //! | `data/N/lines-M.js` | the lines of its M-th file of trajectories, as recorded |
 
 use crate::answer::POLICY;
 use crate::assets::{ASSETS, PAGE, bundle};
-use crate::curves::{Axis, SeriesRequest};
+use crate::curves::Axis;
 use crate::error::{Result, ViewError};
 use crate::page::{IndexState, ShownRow, shown};
 use crate::run::ViewedRun;
@@ -20,6 +21,7 @@ use crate::view::View;
 use gavel_data::files::{open_regular, read_line};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
@@ -66,12 +68,12 @@ pub fn export(view: &View, folder: &Path) -> Result<u64> {
 }
 
 fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<()> {
-    let names = |curves: &crate::curves::Curves| curves.names().into_iter().map(str::to_owned).collect::<Vec<_>>();
     let metrics = {
         let curves = run.curves()?;
-        let names = names(&curves);
-        let series = |axis| curves.series(&SeriesRequest { names: names.clone(), axis, ..SeriesRequest::default() });
-        json!({"step": series(Axis::Step), "time": series(Axis::Time), "tokens": series(Axis::Tokens)})
+        let axes = [("step", Axis::Step), ("time", Axis::Time), ("tokens", Axis::Tokens)];
+        let axes: BTreeMap<_, _> = axes.into_iter().map(|(name, axis)| (name, curves.axis(axis))).collect();
+        let (generation, rows, _) = curves.state();
+        json!({"generation": generation, "rows": rows, "axes": axes, "columns": curves.columns()})
     };
     out.data(&format!("data/{number}/metrics.js"), &format!("{number}/metrics"), &metrics)?;
     run.update();
@@ -99,7 +101,7 @@ impl Out<'_> {
 
     /// A script that hands a value to the page.
     fn data(&mut self, name: &str, key: &str, value: &impl Serialize) -> Result<()> {
-        let text = safe(serde_json::to_string(value).unwrap_or_default());
+        let text = literal(&serde_json::to_string(value).unwrap_or_default());
         self.with(name, |file| write!(file, "gavelData({}, {text});", Value::from(key)))
     }
 
@@ -111,7 +113,7 @@ impl Out<'_> {
             write!(file, "gavelData({}, [", Value::from(key))?;
             while read_line(&mut lines, &mut line)? > 0 {
                 let Ok(value) = serde_json::from_slice::<Value>(&line) else { continue };
-                writeln!(file, "{},", safe(value.to_string()))?;
+                writeln!(file, "{},", literal(&value.to_string()))?;
             }
             file.write_all(b"]);")
         })
@@ -128,8 +130,9 @@ impl Out<'_> {
     }
 }
 
-/// JSON as a script has it: the two line ends that JSON allows in texts are escaped, and so is `<`, with which a script
-/// within a page could end.
-fn safe(json: String) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+/// JSON as a text in a script, which the page parses: in a script itself, a name `__proto__` would be no name of a field.
+/// The two line ends that JSON allows in texts are escaped, and so is `<`, with which a script within a page could end.
+fn literal(json: &str) -> String {
+    let quoted = Value::from(json).to_string();
+    quoted.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

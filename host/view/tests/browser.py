@@ -33,7 +33,7 @@ ESCAPES = ["\\u{202e}", "\\u{2066}", "\\u{200b}", "\\u{1b}", "\\u{7}", "\\u{9b}"
 
 def line(number, text):
     verdict = {"outcome": "scored", "score": number / 10, "metrics": {text: 1.0}, "reason": text, "elapsed_us": 3, "cpu_us": 1,
-               "fuel": None, "peak_memory": 1, "stderr": text, "payload": {text: text}, "component": text}
+               "fuel": None, "peak_memory": 1, "stderr": text, "payload": {text: text, "__proto__": f"own {number}"}, "component": text}
     return {"id": f"1.0.{number}", "task": "00", "task_id": text, "data_source": text, "step": 1, "trained_step": 1, "group": 0,
             "sample": number, "trajectory": 0, "prompt": [{"role": text, "content": text}], "prompt_text": text, "status": "completed",
             "messages": [{"role": "assistant", "content": text, "tool_calls": [{"id": "1", "type": "function", "function": {"name": text, "arguments": text}}]},
@@ -129,6 +129,8 @@ def hostile_views(page, base, watcher, is_file=False):
     for number in range(len(HOSTILE)):
         page.goto(f"{base}#sample?run=0&id=1.0.{number}")
         page.wait_for_selector(f"h2:has-text('1.0.{number}')")
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        until(page, f"document.querySelector('main').innerText.includes('\"__proto__\": \"own {number}\"')")
         text += page.inner_text("main")
     for escape in ESCAPES:
         assert escape in text, f"{escape} is not shown"
@@ -231,6 +233,72 @@ def tour(page, served, run_count):
     assert page.evaluate("document.querySelectorAll('input:not([type=hidden]), select').values().filter((e) => !e.labels?.length && !e.getAttribute('aria-label')).toArray().length") == 0, "a control without a label"
 
 
+def overtaken(page, served):
+    """A sample that comes when the table is shown again is not drawn over it."""
+    page.goto(f"{served.base}/#samples?run=0")
+    page.locator("a.row").first.click()
+    page.wait_for_selector("h2:has-text('sample ')")
+    held = []
+    page.route("**/api/runs/0/samples/*", lambda route: held.append(route))
+    page.keyboard.press("j")
+    while not held:
+        page.wait_for_timeout(20)
+    page.keyboard.press("Escape")
+    page.wait_for_selector("table.samples tbody tr")
+    with page.expect_response("**/api/runs/0/samples/*"):
+        held[0].continue_()
+    page.unroute("**/api/runs/0/samples/*")
+    page.wait_for_timeout(300)
+    assert page.locator("table.samples").count() == 1, "a late answer was drawn over the table"
+
+
+# What plots are made of: the first column is x.
+PLOTS = """(() => {
+    let uPlotWithNotes;
+    window.plots = [];
+    Object.defineProperty(window, 'uPlot', { get: () => uPlotWithNotes, set(made) {
+        uPlotWithNotes = Object.assign(function (options, data, holder) { window.plots.push(data); return new made(options, data, holder); }, made);
+    } });
+})()"""
+
+
+def long_run(folder):
+    """9,000 steps, whose outcomes add up to 64, and three samples with rewards that few digits do not tell apart."""
+    run = folder / "long"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "config.toml").write_text("seed = 1\n")
+    metric = lambda step: {"step": step, "outcome/answer/scored": 64 - step % 7, "reward/answer/mean": step % 11, **({"outcome/answer/fault": step % 7} if step % 7 else {})}
+    (run / "metrics.jsonl").write_text("".join(json.dumps(metric(step)) + "\n" for step in range(1, 9001)))
+    third = lambda number: {**line(number, "text"), "reward": number / 3, "data_source": ["plain", "tur\u202ened", "\u200b"][number], "plugins": {}}
+    (run / "trajectories" / "step-000001.jsonl").write_text("".join(json.dumps(third(number)) + "\n" for number in range(3)))
+    return run
+
+
+def long_views(page, base, name):
+    """Stacked parts add up at each point, bounds are exact, and names are sent as they are."""
+    page.goto(f"{base}#rewards?run=0")
+    page.reload()
+    page.wait_for_selector("section canvas")
+    until(page, "window.plots.some((data) => data.length === 3)")
+    x, top, part = page.evaluate("window.plots.filter((data) => data.length === 3).at(-1)")
+    assert 2000 < len(x) <= 4000 and all(value == 64 for value in top), f"{name}: {len(x)} points, {set(top)}"
+    assert all(58 <= value <= 64 for value in part), name
+    page.wait_for_selector("table.heat .cell")
+    assert page.locator("table.heat .cell").count() == 3
+    for at in range(3):
+        page.goto(f"{base}#rewards?run=0")
+        page.wait_for_selector("table.heat .cell")
+        page.locator("table.heat .cell").nth(at).click()
+        page.wait_for_selector(f"a.row:has-text('1.0.{at}')")
+    for at, source in enumerate(["plain", "tur\u202ened", "\u200b"]):
+        page.goto(f"{base}#samples?run=0")
+        page.wait_for_selector("select[name=source]")
+        page.wait_for_selector("a.row >> nth=2")
+        page.select_option("select[name=source]", value=source)
+        until(page, "document.querySelectorAll('a.row').length === 1")
+        page.wait_for_selector(f"a.row:has-text('1.0.{at}')")
+
+
 def growing(page, gavel, folder):
     """A run that writes while its page is open."""
     run = folder / "growing"
@@ -246,12 +314,29 @@ def growing(page, gavel, folder):
             file.write('{"step":3,"loss":0.125,"kl":7}\n')
         page.wait_for_selector("figcaption:has-text('kl')", timeout=10000)
         until(page, "[...document.querySelectorAll('.legend')].some((legend) => legend.textContent.includes('0.125'))")
+        # Two questions at once for the same new row.
+        held = []
+        page.route("**/series", lambda route: held.append(route))
+        slider = "document.querySelector('input[type=range]')"
+        for count in (1, 2):
+            page.evaluate(f"{slider}.dispatchEvent(new Event('input'))")
+            while len(held) < count:
+                page.wait_for_timeout(20)
+        with metrics.open("a") as file:
+            file.write('{"step":4,"loss":0.25}\n')
+        for route in held:
+            route.continue_()
+        page.unroute("**/series")
+        until(page, "window.plots.filter((data) => data[0].includes(4)).length > 1")
+        page.wait_for_timeout(300)
+        doubled = page.evaluate("window.plots.filter((data) => new Set(data[0]).size !== data[0].length)")
+        assert not doubled, doubled
         page.goto(f"{served.base}/#samples?run=0")
         page.wait_for_selector("text=/records no samples|recorded no sample/")
         (run / "part").write_text(json.dumps(line(0, "new text")) + "\n")
         (run / "part").rename(run / "trajectories" / "step-000003.jsonl")
         with metrics.open("a") as file:
-            file.write('{"step":4,"loss":0.1}\n')
+            file.write('{"step":5,"loss":0.1}\n')
         page.wait_for_selector("td.preview:has-text('new text')", timeout=15000)
         shutil.rmtree(run)
         page.wait_for_selector("#runs .failed", timeout=15000)
@@ -308,6 +393,7 @@ def main():
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             watcher = Watcher(page)
             tour(page, served, len(runs))
+            overtaken(page, served)
             watcher.check()
             page.close()
             print("tour: ok")
@@ -326,9 +412,21 @@ def main():
             page.close()
             print("hostile texts: ok")
         page = browser.new_page()
+        page.add_init_script(PLOTS)
         growing(page, given.gavel, folder)
         page.close()
         print("a run that grows: ok")
+        page = browser.new_page()
+        page.add_init_script(PLOTS)
+        run_of_many = long_run(folder)
+        with Served(given.gavel, run_of_many) as served:
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            long_views(page, f"{served.base}/", "served")
+        subprocess.run([given.gavel, "view", str(run_of_many), "--export", str(folder / "long-page")], check=True)
+        long_views(page, f"file://{folder}/long-page/index.html", "exported")
+        page.close()
+        print("a run of many steps: ok")
         subprocess.run([given.gavel, "view", str(run), "--export", str(folder / "page")], check=True)
         page = browser.new_page()
         watcher = Watcher(page)

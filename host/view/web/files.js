@@ -1,4 +1,4 @@
-// The data of a view that was written as files: scripts that hand their value to `gavelData`. What the server does with
+// The data of a view that was written as files: scripts that hand their JSON to `gavelData`, files of lines as a list. What the server does with
 // them is done here: host/view/src/filter.rs, page.rs, scores.rs and sample.rs.
 import { serverSource } from "./source.js";
 
@@ -123,10 +123,35 @@ async function fileHistogram(run, request) {
   return scores.length ? { low, high, ranges } : { low: 0, high: 0, ranges };
 }
 
+const MOST_POINTS = 4000;
+
+// Of many rows, those with the lowest and the highest value of each of equal parts.
+function thinnedRows(rows, value) {
+  if (rows.length <= MOST_POINTS) return rows;
+  const part = Math.ceil(rows.length / (MOST_POINTS / 2));
+  return Array.from({ length: Math.ceil(rows.length / part) }, (_, at) => rows.slice(at * part, (at + 1) * part)).flatMap((some) => {
+    const ends = some.reduce(([low, high], row) => [value(row) < value(low) ? row : low, value(row) >= value(high) ? row : high], [some[0], some[0]]);
+    return [...new Set(ends)].sort((one, other) => one - other);
+  });
+}
+
 async function fileSeries(run, request) {
-  const whole = (await loadData(`${run}/metrics`))[request.axis ?? "step"];
-  const curves = Object.fromEntries(request.names.map((name) => [name, whole.curves[name] ?? { x: [], step: [], y: [] }]));
-  return { ...whole, after: 0, curves };
+  const { generation, rows, axes, columns } = await loadData(`${run}/metrics`);
+  const [axis, steps] = [axes[request.axis ?? "step"], axes.step];
+  const [low, high] = request.range ?? [-Infinity, Infinity];
+  const inRange = axis.flatMap((x, row) => (x != null && steps[row] != null && x >= low && x <= high ? [row] : []));
+  const valueAt = (name, row) => columns[name]?.[row] ?? null;
+  const curveOf = (name, some, kept) => ({ x: kept.map((row) => axis[row]), step: kept.map((row) => steps[row]), y: kept.map((row) => valueAt(name, row)), is_thinned: request.range != null || kept.length < some.length });
+  let shared = null;
+  if (request.together) {
+    const having = inRange.filter((row) => request.names.some((name) => valueAt(name, row) != null));
+    shared = [having, thinnedRows(having, (row) => request.names.reduce((sum, name) => sum + valueAt(name, row), 0))];
+  }
+  const pointsOf = (name) => {
+    const having = inRange.filter((row) => valueAt(name, row) != null);
+    return [having, thinnedRows(having, (row) => valueAt(name, row))];
+  };
+  return { generation, rows, after: 0, curves: Object.fromEntries(request.names.map((name) => [name, curveOf(name, ...(shared ?? pointsOf(name)))])) };
 }
 
 const fileSource = {
@@ -143,6 +168,6 @@ const fileSource = {
 // The source that the page was made for.
 export function chooseSource() {
   if (document.querySelector('meta[name="source"]').content !== "files") return serverSource;
-  globalThis.gavelData = (key, value) => waitingData.get(key)?.(value);
+  globalThis.gavelData = (key, value) => waitingData.get(key)?.(Array.isArray(value) ? value.map((line) => JSON.parse(line)) : JSON.parse(value));
   return fileSource;
 }

@@ -19,7 +19,7 @@ export function tokensOf(packed) {
 
 const WAYS = {
   logprob: ["log-prob", (token) => (token.isPolicy ? Math.min(1, -token.logprob / 5) : null)],
-  version: ["policy version", (token, all) => { const versions = all.map(({ version }) => version); const [low, high] = [Math.min(...versions), Math.max(...versions)]; return high > low ? (token.version - low) / (high - low) : 0; }],
+  version: ["policy version", (token, [low, high]) => (high > low ? (token.version - low) / (high - low) : 0)],
   mask: ["written by the policy", (token) => (token.isPolicy ? 0 : 1)],
 };
 
@@ -32,10 +32,11 @@ export function tokenView(packed) {
     return el("p", { class: "error" }, "The values of the tokens cannot be read.");
   }
   const body = el("div", { class: "tokens" });
+  const versions = tokens.reduce(([low, high], { version }) => [Math.min(low, version), Math.max(high, version)], [Infinity, -Infinity]);
   const draw = (way) => {
     const [, strength] = WAYS[way];
     body.replaceChildren(...tokens.slice(0, 20000).map((token) => {
-      const share = strength(token, tokens);
+      const share = strength(token, versions);
       const title = `token ${token.id}\nlog-prob ${token.isPolicy ? number(token.logprob) : "–"}\npolicy version ${token.version}`;
       return el("span", { title, class: share == null ? "foreign" : "", css: share == null ? {} : { "--share": String(share) } }, String(token.id));
     }));
