@@ -93,6 +93,6 @@ pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use run_lock::writer;
 pub use samples::{
     RecordedSample, SampleFile, SampleGlance, SampleReader, SampleWriter, Samples, ScoredSample, VerdictGlance,
-    sample_files,
+    response_ids, sample_files,
 };
 pub use tasks::{TaskStore, Tasks, read_tasks};

@@ -18,6 +18,13 @@ pub enum ViewError {
     /// A run has no such sample.
     #[error("{} has no sample {}\nhint: {hint}", Shown(run), Shown(id))]
     NoSuchSample { run: String, id: String, hint: String },
+    /// The tokenizer of a run is not found.
+    #[error(
+        "the tokenizer of {} is not here: {}\nhint: start gavel view in the folder in which the run was started",
+        Shown(run),
+        Shown(why)
+    )]
+    NoTokenizer { run: String, why: String },
     /// A request is wrong.
     #[error("{what}\nhint: {hint}")]
     BadRequest { what: String, hint: &'static str },

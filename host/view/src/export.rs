@@ -8,6 +8,7 @@
 //! | `data/runs.js` | the list of runs, their details and their differences |
 //! | `data/N/metrics.js` | all metrics of a run as columns |
 //! | `data/N/rows.js` | a row for each of its trajectories |
+//! | `data/N/tokens.js` | the texts of the tokens of its responses |
 //! | `data/N/lines-M.js` | the lines of its M-th file of trajectories, as recorded |
 
 use crate::answer::POLICY;
@@ -18,10 +19,12 @@ use crate::page::{IndexState, ShownRow, shown};
 use crate::run::ViewedRun;
 use crate::sample::files_of;
 use crate::view::View;
+use crate::vocabulary::{MOST_IDS, TokenTexts};
 use gavel_data::files::{open_regular, read_line};
+use gavel_runs::response_ids;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
@@ -83,10 +86,27 @@ fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<(
         (IndexState::of(&index), rows.collect())
     };
     out.data(&format!("data/{number}/rows.js"), &format!("{number}/rows"), &json!({"index": state, "rows": rows}))?;
+    let mut ids = BTreeSet::new();
     for (at, (path, _)) in files_of(run).into_iter().enumerate() {
-        out.lines(&format!("data/{number}/lines-{at}.js"), &format!("{number}/lines-{at}"), &path)?;
+        out.lines(&format!("data/{number}/lines-{at}.js"), &format!("{number}/lines-{at}"), &path, &mut ids)?;
     }
-    Ok(())
+    out.data(&format!("data/{number}/tokens.js"), &format!("{number}/tokens"), &token_texts(run, &ids))
+}
+
+/// The texts of all tokens, or why they are not known.
+fn token_texts(run: &ViewedRun, ids: &BTreeSet<u32>) -> Value {
+    let (ids, mut texts): (Vec<u32>, _) = (ids.iter().copied().collect(), TokenTexts::default());
+    for ids in ids.chunks(MOST_IDS) {
+        match run.vocabulary.texts(run, ids) {
+            Ok(found) => {
+                texts.bytes.extend(found.bytes);
+                texts.special.extend(found.special);
+                texts.from = found.from;
+            }
+            Err(error) => return json!({"error": error.to_string()}),
+        }
+    }
+    json!(texts)
 }
 
 struct Out<'a> {
@@ -105,14 +125,15 @@ impl Out<'_> {
         self.with(name, |file| write!(file, "gavelData({}, {text});", Value::from(key)))
     }
 
-    /// The same with the lines of a file. Lines that are no JSON are left out.
-    fn lines(&mut self, name: &str, key: &str, path: &Path) -> Result<()> {
+    /// The same with the lines of a file. Lines that are no JSON are left out. Adds the tokens of responses to `ids`.
+    fn lines(&mut self, name: &str, key: &str, path: &Path, ids: &mut BTreeSet<u32>) -> Result<()> {
         let mut lines = BufReader::new(open_regular(path).map_err(ViewError::io("read", path))?);
         let mut line = Vec::new();
         self.with(name, |file| {
             write!(file, "gavelData({}, [", Value::from(key))?;
             while read_line(&mut lines, &mut line)? > 0 {
                 let Ok(value) = serde_json::from_slice::<Value>(&line) else { continue };
+                ids.extend(value.get("token_ids").map(response_ids).unwrap_or_default());
                 writeln!(file, "{},", literal(&value.to_string()))?;
             }
             file.write_all(b"]);")

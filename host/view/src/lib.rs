@@ -8,6 +8,7 @@
 //! | `filter`, `page` | which rows are shown, and in which order |
 //! | `text` | search in messages: a scan of the files with a time limit |
 //! | `sample` | a sample as it was recorded, and its group |
+//! | `vocabulary` | the texts of tokens |
 //! | `scores` | histograms of scores by step |
 //! | `access`, `router`, `answer` | who is answered, and with what |
 //! | `assets`, `export` | the page, as the server and as files |
@@ -33,6 +34,7 @@ mod sample;
 mod scores;
 mod text;
 mod view;
+mod vocabulary;
 
 pub use access::Access;
 pub use curves::{Axis, SeriesRequest};
@@ -43,3 +45,4 @@ pub use page::{Page, PageRequest};
 pub use router::router;
 pub use scores::HistogramRequest;
 pub use view::View;
+pub use vocabulary::TokensRequest;

@@ -8,6 +8,7 @@ use crate::error::{Result, ViewError};
 use crate::page::PageRequest;
 use crate::scores::HistogramRequest;
 use crate::view::View;
+use crate::vocabulary::TokensRequest;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -33,6 +34,7 @@ pub fn router(view: Arc<View>, access: Arc<Access>) -> Router {
         .route("/api/runs/{run}/samples", post(samples))
         .route("/api/runs/{run}/samples/{id}", get(sample))
         .route("/api/runs/{run}/histogram", post(histogram))
+        .route("/api/runs/{run}/tokens", post(tokens))
         .route("/api/runs/{run}/difference/{other}", get(difference))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
@@ -108,6 +110,10 @@ async fn sample(State(view): State<Arc<View>>, Path((run, id)): Path<(usize, Str
 
 async fn histogram(State(view): State<Arc<View>>, Path(run): Path<usize>, body: Bytes) -> Response {
     answer(move || view.histogram(run, &parsed::<HistogramRequest>(&body)?)).await
+}
+
+async fn tokens(State(view): State<Arc<View>>, Path(run): Path<usize>, body: Bytes) -> Response {
+    answer(move || view.tokens(run, &parsed::<TokensRequest>(&body)?)).await
 }
 
 async fn difference(State(view): State<Arc<View>>, Path((one, other)): Path<(usize, usize)>) -> Response {

@@ -5,6 +5,7 @@ use crate::curves::Curves;
 use crate::error::Result;
 use crate::index::{Index, SharedIndex, Stamp};
 use crate::text::Texts;
+use crate::vocabulary::Vocabulary;
 use gavel_runs::{Overview, RunError, SampleFile, sample_files};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLockReadGuard, Weak};
@@ -25,6 +26,7 @@ pub(crate) struct ViewedRun {
     /// Held while files are added, so that none is added twice.
     updating: Mutex<()>,
     pub(crate) texts: Texts,
+    pub(crate) vocabulary: Vocabulary,
 }
 
 impl ViewedRun {
@@ -35,6 +37,7 @@ impl ViewedRun {
             follower: Once::new(),
             updating: Mutex::default(),
             texts: Texts::default(),
+            vocabulary: Vocabulary::default(),
             path,
             name,
         })

@@ -7,6 +7,7 @@ use crate::page::{Page, PageRequest, page};
 use crate::run::{ViewedRun, name_of};
 use crate::sample::{ShownSample, sample};
 use crate::scores::{Histogram, HistogramRequest, histogram};
+use crate::vocabulary::{TokenTexts, TokensRequest};
 use gavel_runs::{Overview, RunError, is_run, list_runs, read_format};
 use serde::Serialize;
 use serde_json::Value;
@@ -114,6 +115,11 @@ impl View {
         let run = self.run(run)?;
         run.follow();
         histogram(run, request)
+    }
+
+    pub(crate) fn tokens(&self, run: usize, request: &TokensRequest) -> Result<TokenTexts> {
+        let run = self.run(run)?;
+        run.vocabulary.texts(run, &request.ids)
     }
 
     pub(crate) fn details(&self, run: usize) -> Result<ShownDetails> {

@@ -8,11 +8,13 @@ only; hostile texts are in a run that the test makes.
 """
 
 import argparse
+import base64
 import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -263,13 +265,13 @@ PLOTS = """(() => {
 
 
 def long_run(folder):
-    """9,000 steps, whose outcomes add up to 64, and three samples with rewards that few digits do not tell apart."""
+    """9,000 steps, whose outcomes add up to 64, and three samples with rewards whose highest has no short decimal form."""
     run = folder / "long"
     (run / "trajectories").mkdir(parents=True)
     (run / "config.toml").write_text("seed = 1\n")
     metric = lambda step: {"step": step, "outcome/answer/scored": 64 - step % 7, "reward/answer/mean": step % 11, **({"outcome/answer/fault": step % 7} if step % 7 else {})}
     (run / "metrics.jsonl").write_text("".join(json.dumps(metric(step)) + "\n" for step in range(1, 9001)))
-    third = lambda number: {**line(number, "text"), "reward": number / 3, "data_source": ["plain", "tur\u202ened", "\u200b"][number], "plugins": {}}
+    third = lambda number: {**line(number, "text"), "reward": number / 6, "data_source": ["plain", "tur\u202ened", "\u200b"][number], "plugins": {}}
     (run / "trajectories" / "step-000001.jsonl").write_text("".join(json.dumps(third(number)) + "\n" for number in range(3)))
     return run
 
@@ -297,6 +299,56 @@ def long_views(page, base, name):
         page.select_option("select[name=source]", value=source)
         until(page, "document.querySelectorAll('a.row').length === 1")
         page.wait_for_selector(f"a.row:has-text('1.0.{at}')")
+
+
+def packed(text, versions):
+    """The tokens of a text, a byte each, as a line has them; the second half is not of the policy."""
+    ids = [3 + byte for byte in text.encode()] + [2]
+    pack = lambda kind, values: base64.b64encode(struct.pack(f"<{len(values)}{kind}", *values)).decode()
+    half = len(ids) // 2
+    return {"prompt": "", "response": pack("I", ids), "logprobs": pack("f", [-at / 4 for at in range(len(ids))]), "loss_mask": [half, len(ids) - half],
+            "versions": [[version, len(ids) // len(versions)] for version in versions[:-1]] + [[versions[-1], len(ids) - len(ids) // len(versions) * (len(versions) - 1)]]}
+
+
+def token_run(folder):
+    run = folder / "tokens"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "config.toml").write_text("[model.init]\nhidden_size = 8\n")
+    (run / "metrics.jsonl").write_text('{"step":1,"loss":5}\n')
+    short = {**line(0, "Größe <b>"), "token_ids": packed("Größe <b>\u202e\n", [1, 2])}
+    half = len("Größe <b>\u202e\n".encode()) // 2
+    short.update(messages=[{"role": "assistant", "content": "Größe"}], trace={"turns": [{"message": 0, "tokens": half, "finish_reason": "stop"}]})
+    # Of the bytes of "Größe", ö has two.
+    short["plugins"] = {"judge": {**short["plugins"]["Größe <b>"], "credit": [{"trajectory": 0, "message": 0, "start": 2, "end": 4, "value": -0.5}]}}
+    long = {**line(1, "x"), "token_ids": packed("x" * 150_000, list(range(1000)))}
+    (run / "trajectories" / "step-000001.jsonl").write_text(json.dumps(short) + "\n" + json.dumps(long) + "\n")
+    return run
+
+
+def token_views(page, base, watcher):
+    page.goto(f"{base}#sample?run=0&id=1.0.0")
+    page.reload()
+    page.get_by_text("tokens of the response").click()
+    page.wait_for_selector("text=texts by bytes as tokens")
+    tokens = page.locator(".token").all_inner_texts()
+    assert tokens == ["G", "r", "\\xc3", "ö", "\\xc3", "ß", "e", " ", "<", "b", ">", "\\xe2", "\\x80", "\\u{202e}", "↵\n", "<|im_end|>"], tokens
+    page.locator(".tokens").focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    fact = page.inner_text(".note[role=status]:has-text('token 4')")
+    assert '"ö"' in fact and "log-prob -0.75" in fact and "policy version 1" in fact and "credit of judge -0.5" in fact, fact
+    colours = lambda: page.evaluate("[...document.querySelectorAll('.token')].map((token) => [token.className, token.style.getPropertyValue('--share')])")
+    assert [share for _, share in colours()[:8]] == ["0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35"] and "foreign" in colours()[8][0], colours()
+    choose = page.get_by_label("coloured by")
+    choose.select_option("version")
+    assert [share for _, share in colours()] == ["0"] * 8 + ["1"] * 8, colours()
+    choose.select_option("credit judge")
+    assert [("below" in kind, share) for kind, share in colours()[:5]] == [(False, ""), (False, ""), (True, "1"), (True, "1"), (False, "")], colours()
+    page.goto(f"{base}#sample?run=0&id=1.0.1")
+    page.wait_for_selector("h2:has-text('1.0.1')")
+    page.get_by_text("tokens of the response").click()
+    page.wait_for_selector("text=the first 20,000 of 150,001 tokens")
+    watcher.check()
 
 
 def growing(page, gavel, folder):
@@ -427,6 +479,17 @@ def main():
         long_views(page, f"file://{folder}/long-page/index.html", "exported")
         page.close()
         print("a run of many steps: ok")
+        page = browser.new_page()
+        watcher = Watcher(page)
+        run_of_tokens = token_run(folder)
+        with Served(given.gavel, run_of_tokens) as served:
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            token_views(page, f"{served.base}/", watcher)
+        subprocess.run([given.gavel, "view", str(run_of_tokens), "--export", str(folder / "token-page")], check=True)
+        token_views(page, f"file://{folder}/token-page/index.html", watcher)
+        page.close()
+        print("texts of tokens: ok")
         subprocess.run([given.gavel, "view", str(run), "--export", str(folder / "page")], check=True)
         page = browser.new_page()
         watcher = Watcher(page)

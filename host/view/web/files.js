@@ -154,6 +154,12 @@ async function fileSeries(run, request) {
   return { generation, rows, after: 0, curves: Object.fromEntries(request.names.map((name) => [name, curveOf(name, ...(shared ?? pointsOf(name)))])) };
 }
 
+async function fileTokens(run) {
+  const found = await loadData(`${run}/tokens`);
+  if (found.error) throw new Error(found.error);
+  return found;
+}
+
 const fileSource = {
   isLive: false,
   runs: async () => (await loadData("runs")).runs,
@@ -163,6 +169,7 @@ const fileSource = {
   samples: fileSamples,
   sample: fileSample,
   histogram: fileHistogram,
+  tokens: fileTokens,
 };
 
 // The source that the page was made for.

@@ -24,7 +24,7 @@ function messageView(message, note) {
     reasoning && folded("reasoning", () => el("pre", {}, reasoning)), answer, (message.tool_calls ?? []).map(toolCall));
 }
 
-function conversation(line, at, count) {
+function conversation(line, at, count, plugins, texts) {
   const prompt = line.opening?.messages ?? line.prompt ?? [];
   const turns = new Map((line.trace?.turns ?? []).map((turn) => [turn.message, turn]));
   const note = (number_) => {
@@ -38,7 +38,7 @@ function conversation(line, at, count) {
     (line.messages ?? []).map((message, number_) => messageView(message, note(number_))),
     line.error && failure(new Error(`${line.error.kind ?? "error"}: ${line.error.message ?? JSON.stringify(line.error)}`)),
     line.prompt_text && folded("prompt as the policy read it", () => el("pre", {}, line.prompt_text)),
-    line.token_ids && folded("tokens of the response", () => tokenView(line.token_ids)),
+    line.token_ids && folded("tokens of the response", () => tokenView(line, line.trajectory ?? at, plugins, texts)),
     line.rollout?.tool_uses?.length > 0 && folded("uses of tools", () => el("pre", {}, JSON.stringify(line.rollout.tool_uses, null, 2))),
     line.rollout?.printed && folded("printed", () => el("pre", {}, line.rollout.printed)),
     folded("the line as recorded", () => el("pre", {}, JSON.stringify(line, null, 2))));
@@ -88,7 +88,7 @@ export async function showSample(main, { source, allRuns, isCurrent }) {
   main.replaceChildren(...[links(sample), el("h2", {}, `sample ${sample.id} of ${run.name}`),
     el("dl", { class: "facts" }, facts.filter(([, value]) => value != null && value !== "").map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, String(value))))),
     first.outcome !== "scored" && first.reason && el("pre", { class: "reason" }, first.reason),
-    el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), lines.map((line, at) => conversation(line, at, lines.length))),
+    el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), lines.map((line, at) => conversation(line, at, lines.length, first.plugins, (ids) => source.tokens(run.number, ids)))),
       el("div", {}, el("h2", {}, "verdicts"), Object.entries(first.plugins ?? {}).map(([name, verdict]) => verdictView(name, verdict)),
         Object.keys(first.not_called ?? {}).length > 0 && table(["not called", "why"], Object.entries(first.not_called).map(([name, why]) => [name, typeof why === "string" ? why : JSON.stringify(why)]), "Plugins that were not called"))),
     groupView(sample, run.number, from), commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`)].filter(Boolean));
