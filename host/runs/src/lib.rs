@@ -68,7 +68,7 @@ mod task_finder;
 mod tasks;
 mod tensorboard;
 
-pub use calls::CallStore;
+pub use calls::{CallStore, call_files};
 pub use checkpoints::{Checkpoints, Retention, Spent, State, check_weights};
 pub use config::{is_within, read_config};
 pub use config_diff::{Difference, differences};

@@ -117,6 +117,23 @@ impl Curves {
         (self.generation, self.rows, self.damaged)
     }
 
+    /// The steps that have metrics, in the order of their lines.
+    pub(crate) fn steps(&self) -> Vec<u64> {
+        let steps = self.columns.get("step").map(Vec::as_slice).unwrap_or_default();
+        steps.iter().filter(|step| !step.is_nan()).map(|step| *step as u64).collect()
+    }
+
+    /// The metrics of a step whose names begin with one of these, and when they were written.
+    pub(crate) fn of_step(&self, step: u64, starts: &[&str]) -> (BTreeMap<String, f64>, Option<f64>) {
+        let steps = self.columns.get("step").map(Vec::as_slice).unwrap_or_default();
+        let Some(row) = steps.iter().rposition(|other| *other == step as f64) else { return (BTreeMap::new(), None) };
+        let value = |column: &[f64]| column.get(row).copied().filter(|value| !value.is_nan());
+        let wanted = self.columns.iter().filter(|(name, _)| starts.iter().any(|start| name.starts_with(start)));
+        let found = wanted.filter(|(name, _)| *name != TIMESTAMP);
+        let found = found.filter_map(|(name, column)| Some((name.clone(), value(column)?))).collect();
+        (found, self.columns.get(TIMESTAMP).and_then(|column| value(column)))
+    }
+
     /// All columns but the axes.
     pub(crate) fn columns(&self) -> BTreeMap<&str, &[f64]> {
         self.names().into_iter().filter_map(|name| Some((name, self.columns.get(name)?.as_slice()))).collect()

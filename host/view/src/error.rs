@@ -18,6 +18,9 @@ pub enum ViewError {
     /// A run has no such sample.
     #[error("{} has no sample {}\nhint: {hint}", Shown(run), Shown(id))]
     NoSuchSample { run: String, id: String, hint: String },
+    /// A run has no such step.
+    #[error("{} has no step {step}\nhint: it has metrics of {}", Shown(run), steps_text(*known))]
+    NoSuchStep { run: String, step: u64, known: Option<(u64, u64)> },
     /// The tokenizer of a run is not found.
     #[error(
         "the tokenizer of {} is not here: {}\nhint: start gavel view in the folder in which the run was started",
@@ -50,6 +53,10 @@ impl ViewError {
     pub(crate) fn bad(what: impl Into<String>, hint: &'static str) -> Self {
         Self::BadRequest { what: what.into(), hint }
     }
+}
+
+fn steps_text(steps: Option<(u64, u64)>) -> String {
+    steps.map_or_else(|| "no step yet".to_owned(), |(first, last)| format!("steps {first} to {last}"))
 }
 
 pub(crate) type Result<T> = std::result::Result<T, ViewError>;

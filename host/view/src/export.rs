@@ -8,6 +8,8 @@
 //! | `data/runs.js` | the list of runs, their details and their differences |
 //! | `data/N/metrics.js` | all metrics of a run as columns |
 //! | `data/N/rows.js` | a row for each of its trajectories |
+//! | `data/N/findings.js` | how its rewards go together, what failed, and what is suspect |
+//! | `data/N/step-S.js` | where the time of a step went |
 //! | `data/N/tokens.js` | the texts of the tokens of its responses |
 //! | `data/N/lines-M.js` | the lines of its M-th file of trajectories, as recorded |
 
@@ -15,9 +17,11 @@ use crate::answer::POLICY;
 use crate::assets::{ASSETS, PAGE, bundle};
 use crate::curves::Axis;
 use crate::error::{Result, ViewError};
+use crate::findings::findings;
 use crate::page::{IndexState, ShownRow, shown};
 use crate::run::ViewedRun;
 use crate::sample::files_of;
+use crate::steps::step_times;
 use crate::view::View;
 use crate::vocabulary::{MOST_IDS, TokenTexts};
 use gavel_data::files::{open_regular, read_line};
@@ -86,6 +90,12 @@ fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<(
         (IndexState::of(&index), rows.collect())
     };
     out.data(&format!("data/{number}/rows.js"), &format!("{number}/rows"), &json!({"index": state, "rows": rows}))?;
+    out.data(&format!("data/{number}/findings.js"), &format!("{number}/findings"), &findings(run)?)?;
+    let steps = run.curves()?.steps();
+    for step in steps.into_iter().collect::<BTreeSet<u64>>() {
+        let name = format!("{number}/step-{step}");
+        out.data(&format!("data/{name}.js"), &name, &step_times(run, step)?)?;
+    }
     let mut ids = BTreeSet::new();
     for (at, (path, _)) in files_of(run).into_iter().enumerate() {
         out.lines(&format!("data/{number}/lines-{at}.js"), &format!("{number}/lines-{at}"), &path, &mut ids)?;

@@ -10,6 +10,8 @@
 //! | `sample` | a sample as it was recorded, and its group |
 //! | `vocabulary` | the texts of tokens |
 //! | `scores` | histograms of scores by step |
+//! | `findings` | correlations, failures, alike answers and trends: `correlation`, `failures`, `likeness`, `trends` |
+//! | `steps` | where the time of a step went |
 //! | `access`, `router`, `answer` | who is answered, and with what |
 //! | `assets`, `export` | the page, as the server and as files |
 //!
@@ -19,12 +21,16 @@ mod access;
 mod answer;
 mod assets;
 mod build;
+mod correlation;
 mod curves;
 mod details;
 mod error;
 mod export;
+mod failures;
 mod filter;
+mod findings;
 mod index;
+mod likeness;
 mod page;
 mod place;
 mod router;
@@ -32,7 +38,9 @@ mod row;
 mod run;
 mod sample;
 mod scores;
+mod steps;
 mod text;
+mod trends;
 mod view;
 mod vocabulary;
 

@@ -35,6 +35,8 @@ pub fn router(view: Arc<View>, access: Arc<Access>) -> Router {
         .route("/api/runs/{run}/samples/{id}", get(sample))
         .route("/api/runs/{run}/histogram", post(histogram))
         .route("/api/runs/{run}/tokens", post(tokens))
+        .route("/api/runs/{run}/findings", get(findings))
+        .route("/api/runs/{run}/steps/{step}", get(step))
         .route("/api/runs/{run}/difference/{other}", get(difference))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
@@ -110,6 +112,14 @@ async fn sample(State(view): State<Arc<View>>, Path((run, id)): Path<(usize, Str
 
 async fn histogram(State(view): State<Arc<View>>, Path(run): Path<usize>, body: Bytes) -> Response {
     answer(move || view.histogram(run, &parsed::<HistogramRequest>(&body)?)).await
+}
+
+async fn step(State(view): State<Arc<View>>, Path((run, step)): Path<(usize, u64)>) -> Response {
+    answer(move || view.step(run, step)).await
+}
+
+async fn findings(State(view): State<Arc<View>>, Path(run): Path<usize>) -> Response {
+    answer(move || view.findings(run)).await
 }
 
 async fn tokens(State(view): State<Arc<View>>, Path(run): Path<usize>, body: Bytes) -> Response {

@@ -3,10 +3,12 @@
 use crate::curves::{Series, SeriesRequest};
 use crate::details::{ShownDetails, details, difference};
 use crate::error::{Result, ViewError};
+use crate::findings::{Findings, findings};
 use crate::page::{Page, PageRequest, page};
 use crate::run::{ViewedRun, name_of};
 use crate::sample::{ShownSample, sample};
 use crate::scores::{Histogram, HistogramRequest, histogram};
+use crate::steps::{StepTimes, step_times};
 use crate::vocabulary::{TokenTexts, TokensRequest};
 use gavel_runs::{Overview, RunError, is_run, list_runs, read_format};
 use serde::Serialize;
@@ -115,6 +117,16 @@ impl View {
         let run = self.run(run)?;
         run.follow();
         histogram(run, request)
+    }
+
+    pub(crate) fn findings(&self, run: usize) -> Result<Findings> {
+        let run = self.run(run)?;
+        run.follow();
+        findings(run)
+    }
+
+    pub(crate) fn step(&self, run: usize, step: u64) -> Result<StepTimes> {
+        step_times(self.run(run)?, step)
     }
 
     pub(crate) fn tokens(&self, run: usize, request: &TokensRequest) -> Result<TokenTexts> {

@@ -113,7 +113,7 @@ def settle(page):
 
 
 def hostile_views(page, base, watcher, is_file=False):
-    for view in ["curves", "samples?run=0", "rewards?run=0", "run?run=0", *(f"sample?run=0&id=1.0.{number}" for number in range(len(HOSTILE)))]:
+    for view in ["curves", "samples?run=0", "rewards?run=0", "suspects?run=0", "step?run=0", "run?run=0", *(f"sample?run=0&id=1.0.{number}" for number in range(len(HOSTILE)))]:
         page.goto(f"{base}#{view}")
         page.reload()
         page.wait_for_selector("main > *:not(.note)")
@@ -351,6 +351,128 @@ def token_views(page, base, watcher):
     watcher.check()
 
 
+def hacked_run(folder):
+    """A run whose format reward rises while a shadow falls, with one text for all tasks, and a judge that fails."""
+    run = folder / "hacked"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "plugins").mkdir()
+    (run / "config.toml").write_text("seed = 1\n")
+    metric = lambda step: {"step": step, "reward/format/mean": step / 40, "reward/judge/mean": 1 - step / 40, "response_length/mean": 100 + 5 * step}
+    (run / "metrics.jsonl").write_text("".join(json.dumps(metric(step)) + "\n" for step in range(1, 41)))
+    (run / "plugins" / "lineups.json").write_text(json.dumps([{"from_step": 1, "plugins": [{"name": "format", "weight": 1}, {"name": "judge", "weight": 0}]}]))
+    verdict = lambda outcome, score, reason: {"outcome": outcome, "score": score, "metrics": {}, "reason": reason, "elapsed_us": 3}
+    def sample(number):
+        failed = number % 5 == 4
+        judge = verdict("unavailable", None, f"<b>no answer</b> within {number} s") if failed else verdict("scored", 1 - number / 20, None)
+        text = f"I have thought about this question at length, and my answer is surely the right one: {number}"
+        return {**line(number, text), "response": text, "ground_truth": str(number), "reward": number / 20, "plugins": {"format": verdict("scored", number / 20, None), "judge": judge}}
+    (run / "trajectories" / "step-000001.jsonl").write_text("".join(json.dumps(sample(number)) + "\n" for number in range(20)))
+    return run
+
+
+def suspect_views(page, base, watcher):
+    page.goto(f"{base}#suspects?run=0")
+    page.reload()
+    page.wait_for_selector("text=of 20 trajectories")
+    suspects = page.locator("ul.suspects li").all_inner_texts()
+    assert any("While format rises from" in text and "judge, which has no weight, falls" in text for text in suspects), suspects
+    assert any("Responses grow from" in text for text in suspects) and any("2 answers with a mean reward" in text for text in suspects), suspects
+    failed = page.inner_text("section.failure")
+    assert "judge: 4 unavailable" in failed and "<b>no answer</b> within # s" in failed, failed
+    watcher.check()
+    page.locator("table.correlations tbody tr").nth(1).locator("a").nth(1).click()
+    expect(page).to_have_url(re.compile("plugin=judge&against=format"))
+    page.wait_for_selector("th[aria-sort=descending]:has-text('off by')")
+    page.wait_for_selector("a.row >> nth=19")
+    gaps = page.locator("td[data-name='off by']").all_inner_texts()
+    assert gaps[16:] == ["–"] * 4, f"those without a score come last: {gaps}"
+    gaps = list(map(float, gaps[:16]))
+    assert gaps == sorted(gaps, reverse=True) and gaps[0] == 1, gaps
+    page.get_by_label("off by").select_option("")
+    expect(page).not_to_have_url(re.compile("against"))
+    watcher.check()
+
+
+def timed_run(folder):
+    """A step whose generation takes 3 of 5 seconds, with requests of a judge, tools, and a sample that takes long."""
+    run = folder / "timed"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "calls").mkdir()
+    (run / "config.toml").write_text("seed = 1\n")
+    times = {"time/generate": 3, "time/wait_for_reward": 0.5, "time/update": 1, "time/step": 5, "time/validate": 7, "device_wait/reward/judge": 0.25, "device_wait/tool/search": 0.25, "device_wait/total": 0.5, "perf/device_idle": 0.1}
+    (run / "metrics.jsonl").write_text("".join(json.dumps({"step": step, **times, "time/timestamp": 1000 + 10 * step}) + "\n" for step in (1, 2, 3)))
+    call = lambda number, **more: {"for": f"2.0.{number}", "plugin": "judge", "input": "a", "seed": 1, "kind": "chat", "endpoint": "<b>big</b>", "timestamp": 1011 + number / 2, "waited": 0.5, "ran": 1.5, "question_bytes": 1, "answer_bytes": 1, "ended": "answered", **more}
+    (run / "calls" / "step-000002.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [call(0), call(1), call(2, ended="failed", error="no answer")]))
+    slow = {**line(1, "slow"), "id": "2.0.1", "step": 2, "rollout": {"generating": [1.5, 0.5], "in_tools": [4], "tool_uses": [{"name": "search", "ending": "answered", "turn": 0, "seconds": 4}]}}
+    quick = {**line(0, "quick"), "id": "2.0.0", "step": 2}
+    (run / "trajectories" / "step-000002.jsonl").write_text(json.dumps(quick) + "\n" + json.dumps(slow) + "\n")
+    return run
+
+
+def step_views(page, base, watcher):
+    page.goto(f"{base}#step?run=0&step=2")
+    page.reload()
+    page.wait_for_selector("text=Phases of step 2")
+    table_of = lambda name: page.get_by_role("region", name=name, exact=True).inner_text()
+    phases = table_of("Phases")
+    for text in ["generation\t3.0 s\t60 %", "waiting for rewards\t500.0 ms\t10 %", "the rest\t500.0 ms\t10 %", "the step\t5.0 s", "validation after it\t7.0 s"]:
+        assert text in phases, phases
+    assert "tool/search" in table_of("Waits")
+    assert "judge\tchat\t<b>big</b>\t3\t1\t1.5 s\t4.5 s\t2.0 s" in table_of("Requests"), table_of("Requests")
+    lanes = page.locator(".lane")
+    assert [lanes.nth(at).locator(".call").count() for at in range(lanes.count())] == [1, 1, 1] and page.locator(".failed-call").count() == 1
+    assert "From 1.0 s to 4.0 s after the end of the step before" in page.inner_text("main")
+    rows = page.get_by_role("region", name="The longest samples").locator("tbody tr").all_inner_texts()
+    assert len(rows) == 2 and rows[0].startswith("2.0.1\t6.0 s\t2.0 s") and "search 4.0 s" in rows[0], rows
+    page.keyboard.press("j")
+    page.wait_for_selector("text=Phases of step 3")
+    assert "No plugin made a request in this step" in page.inner_text("main")
+    page.goto(f"{base}#step?run=0&step=2")
+    page.wait_for_selector("text=Phases of step 2")
+    page.locator("a.call").first.click()
+    page.wait_for_selector("h2:has-text('2.0.0')")
+    page.goto(f"{base}#step?run=0&step=9")
+    page.wait_for_selector("[role=alert]")
+    watcher.wrong = [text for text in watcher.wrong if "404" not in text and "ERR_FILE_NOT_FOUND" not in text]
+    watcher.check()
+
+
+def branched_run(folder):
+    """A sample whose three trajectories begin alike, and a group of a good and a bad answer."""
+    run = folder / "branched"
+    (run / "trajectories").mkdir(parents=True)
+    (run / "config.toml").write_text("seed = 1\n")
+    (run / "metrics.jsonl").write_text('{"step":1,"loss":5}\n')
+    say = lambda role, text: {"role": role, "content": text}
+    shared = [say("assistant", "<b>plan</b>"), say("user", "go on")]
+    ends = [[*shared, say("assistant", "left")], [*shared, say("assistant", "right")], [say("assistant", "another plan")]]
+    lines = [{**line(0, "first"), "trajectory": at, "prompt": [say("user", "the question")], "messages": end} for at, end in enumerate(ends)]
+    lines[0].update(response="the answer <i>is</i> surely four", reward=1.0, plugins={"judge": {**lines[0]["plugins"]["first"], "score": 0.75}})
+    bad = {**line(1, "second"), "response": "the answer <i>is</i> perhaps five, or so", "reward": 0.25, "response_length": 9, "plugins": {"judge": {**line(1, "second")["plugins"]["second"], "score": 0.5}}}
+    (run / "trajectories" / "step-000001.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [*lines, bad]))
+    return run
+
+
+def branch_views(page, base, watcher):
+    page.goto(f"{base}#sample?run=0&id=1.0.0")
+    page.reload()
+    page.wait_for_selector(".branches")
+    tree = page.evaluate("""(() => {
+        const read = (item) => [[...item.children].filter((child) => child.className === 'branch-message').map((child) => child.textContent).join('|') || item.querySelector('button').textContent, ...[...item.querySelectorAll(':scope > ul > li')].map(read)];
+        return [...document.querySelectorAll('.branches > ul > li')].map(read);
+    })()""")
+    assert tree == [["user the question", ["assistant <b>plan</b>|user go on", ["assistant left", ["trajectory 0"]], ["assistant right", ["trajectory 1"]]], ["assistant another plan", ["trajectory 2"]]]], tree
+    page.get_by_role("button", name="trajectory 1").click()
+    until(page, "document.activeElement.textContent.includes('right')")
+    rows = page.get_by_role("region", name="The best and the worst").locator("tbody tr").all_inner_texts()
+    assert rows == ["reward\t1\t0.25\t+0.75", "judge\t0.75\t0.5\t+0.25", "tokens\t5\t9\t-4"], rows
+    assert page.locator(".contrast mark").all_inner_texts() == [" surely", " four", " perhaps", " five,", " or", " so"], page.locator(".contrast mark").all_inner_texts()
+    page.goto(f"{base}#sample?run=0&id=1.0.1")
+    page.wait_for_selector("h2:has-text('1.0.1')")
+    assert page.locator(".branches").count() == 0
+    watcher.check()
+
+
 def growing(page, gavel, folder):
     """A run that writes while its page is open."""
     run = folder / "growing"
@@ -394,7 +516,7 @@ def growing(page, gavel, folder):
         page.wait_for_selector("#runs .failed", timeout=15000)
 
 
-VIEWS = {"curves": "curves?q=", "samples": "samples?run=0&sort=reward&down=1", "sample": None, "rewards": "rewards?run=0", "run": "run?run=0&versus=1"}
+VIEWS = {"curves": "curves?q=", "samples": "samples?run=0&sort=reward&down=1", "sample": None, "rewards": "rewards?run=0", "suspects": "suspects?run=0", "step": "step?run=0", "run": "run?run=0&versus=1"}
 
 
 def shots(browser, served, folder):
@@ -490,6 +612,39 @@ def main():
         token_views(page, f"file://{folder}/token-page/index.html", watcher)
         page.close()
         print("texts of tokens: ok")
+        page = browser.new_page()
+        watcher = Watcher(page)
+        run_that_hacks = hacked_run(folder)
+        with Served(given.gavel, run_that_hacks) as served:
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            suspect_views(page, f"{served.base}/", watcher)
+        subprocess.run([given.gavel, "view", str(run_that_hacks), "--export", str(folder / "hack-page")], check=True)
+        suspect_views(page, f"file://{folder}/hack-page/index.html", watcher)
+        page.close()
+        print("suspects: ok")
+        page = browser.new_page()
+        watcher = Watcher(page)
+        run_with_times = timed_run(folder)
+        with Served(given.gavel, run_with_times) as served:
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            step_views(page, f"{served.base}/", watcher)
+        subprocess.run([given.gavel, "view", str(run_with_times), "--export", str(folder / "timed-page")], check=True)
+        step_views(page, f"file://{folder}/timed-page/index.html", watcher)
+        page.close()
+        print("steps: ok")
+        page = browser.new_page()
+        watcher = Watcher(page)
+        run_with_branches = branched_run(folder)
+        with Served(given.gavel, run_with_branches) as served:
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            branch_views(page, f"{served.base}/", watcher)
+        subprocess.run([given.gavel, "view", str(run_with_branches), "--export", str(folder / "branched-page")], check=True)
+        branch_views(page, f"file://{folder}/branched-page/index.html", watcher)
+        page.close()
+        print("branches: ok")
         subprocess.run([given.gavel, "view", str(run), "--export", str(folder / "page")], check=True)
         page = browser.new_page()
         watcher = Watcher(page)

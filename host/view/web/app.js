@@ -6,10 +6,12 @@ import { showCurves } from "./curves.js";
 import { showSamples } from "./samples.js";
 import { showSample } from "./sample.js";
 import { showRewards } from "./rewards.js";
+import { showSuspects } from "./suspects.js";
+import { showStep } from "./steps.js";
 import { showRun } from "./run.js";
 
-const VIEWS = { curves: ["Curves", showCurves], samples: ["Samples", showSamples], sample: [null, showSample], rewards: ["Rewards", showRewards], run: ["Run", showRun] };
-const KEYS = { 1: "curves", 2: "samples", 3: "rewards", 4: "run" };
+const VIEWS = { curves: ["Curves", showCurves], samples: ["Samples", showSamples], sample: [null, showSample], rewards: ["Rewards", showRewards], suspects: ["Suspects", showSuspects], step: ["Step", showStep], run: ["Run", showRun] };
+const KEYS = { 1: "curves", 2: "samples", 3: "rewards", 4: "suspects", 5: "step", 9: "run" };
 const MOST_DRAWN = 4;
 const source = chooseSource();
 const page = { main: document.getElementById("main"), runs: [], shown: {}, view: null, turn: 0 };

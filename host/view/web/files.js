@@ -38,7 +38,8 @@ function passesFilter(row, filter) {
 function sortKey(row, request) {
   const score = row.plugins[request.filter.plugin]?.[0];
   const keys = { step: 0, reward: row.reward, advantage: row.advantage, length: row.response_length, turns: row.turns, time: row.elapsed_us, score };
-  if (request.sort === "disagreement") return score == null || row.reward == null ? null : Math.abs(score - row.reward);
+  const other = request.filter.against ? row.plugins[request.filter.against]?.[0] : row.reward;
+  if (request.sort === "disagreement") return score == null || other == null ? null : Math.abs(score - other);
   return keys[request.sort ?? "step"];
 }
 
@@ -99,7 +100,7 @@ async function fileSample(run, id) {
   const group = `${id.split(".").slice(0, 2).join(".")}.`;
   const siblings = rows.filter(([, row]) => row.id.startsWith(group) && row.trajectory === 0);
   const trajectories = await Promise.all(own.map((at) => lineOf(run, rows[at])));
-  const beside = await Promise.all(siblings.map(async (entry) => ({ ...entry[1], preview: (await lineOf(run, entry))?.response ?? "" })));
+  const beside = await Promise.all(siblings.map(async (entry) => ({ ...entry[1], preview: ((await lineOf(run, entry))?.response ?? "").slice(0, 4000) })));
   return { id, trajectories, group: beside, before: rows[own[0] - 1]?.[1].id, after: rows[own.at(-1) + 1]?.[1].id };
 }
 
@@ -169,6 +170,8 @@ const fileSource = {
   samples: fileSamples,
   sample: fileSample,
   histogram: fileHistogram,
+  step: (run, step) => loadData(`${run}/step-${step}`),
+  findings: (run) => loadData(`${run}/findings`),
   tokens: fileTokens,
 };
 

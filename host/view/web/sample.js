@@ -1,5 +1,6 @@
 import { bytesText, commandLine, duration, el, failure, folded, number, quoted, table } from "./dom.js";
 import { go, hashOf, readState } from "./state.js";
+import { branchView, contrastView } from "./branches.js";
 import { tokenView } from "./tokens.js";
 
 function contentText(content) {
@@ -88,10 +89,10 @@ export async function showSample(main, { source, allRuns, isCurrent }) {
   main.replaceChildren(...[links(sample), el("h2", {}, `sample ${sample.id} of ${run.name}`),
     el("dl", { class: "facts" }, facts.filter(([, value]) => value != null && value !== "").map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, String(value))))),
     first.outcome !== "scored" && first.reason && el("pre", { class: "reason" }, first.reason),
-    el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), lines.map((line, at) => conversation(line, at, lines.length, first.plugins, (ids) => source.tokens(run.number, ids)))),
+    el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), branchView(lines, (at) => { const part = main.querySelectorAll("section.conversation")[at]; part.setAttribute("tabindex", "-1"); part.scrollIntoView(); part.focus(); }), lines.map((line, at) => conversation(line, at, lines.length, first.plugins, (ids) => source.tokens(run.number, ids)))),
       el("div", {}, el("h2", {}, "verdicts"), Object.entries(first.plugins ?? {}).map(([name, verdict]) => verdictView(name, verdict)),
         Object.keys(first.not_called ?? {}).length > 0 && table(["not called", "why"], Object.entries(first.not_called).map(([name, why]) => [name, typeof why === "string" ? why : JSON.stringify(why)]), "Plugins that were not called"))),
-    groupView(sample, run.number, from), commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`)].filter(Boolean));
+    contrastView(sample.group, (other) => hashOf("sample", { run: run.number, id: other, from })), groupView(sample, run.number, from), commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`)].filter(Boolean));
   const open = (other) => other && go("sample", { run: run.number, id: other, from });
   return { keys: { j: () => open(sample.after), k: () => open(sample.before), Escape: () => { location.hash = back; } } };
 }

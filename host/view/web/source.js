@@ -35,5 +35,7 @@ export const serverSource = {
   sample: (run, id) => ask(`api/runs/${run}/samples/${encodeURIComponent(id)}`),
   histogram: (run, request) => ask(`api/runs/${run}/histogram`, request),
   tokens,
+  step: (run, step) => ask(`api/runs/${run}/steps/${step}`),
+  findings: (run) => ask(`api/runs/${run}/findings`),
   difference: (one, other) => ask(`api/runs/${one}/difference/${other}`),
 };
