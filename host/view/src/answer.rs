@@ -47,7 +47,8 @@ pub(crate) fn data<T: Serialize>(found: Result<T, ViewError>) -> Response {
                 ViewError::NoSuchRun(_)
                 | ViewError::NoSuchSample { .. }
                 | ViewError::NoTokenizer { .. }
-                | ViewError::NoSuchStep { .. } => StatusCode::NOT_FOUND,
+                | ViewError::NoSuchStep { .. }
+                | ViewError::NoSuchEvaluation(_) => StatusCode::NOT_FOUND,
                 ViewError::BadRequest { .. } => StatusCode::BAD_REQUEST,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };

@@ -38,6 +38,8 @@ pub(crate) const ASSETS: &[Asset] = assets![
     SCRIPT, "rewards.js";
     SCRIPT, "suspects.js";
     SCRIPT, "steps.js";
+    SCRIPT, "statistics.js";
+    SCRIPT, "evaluation.js";
     SCRIPT, "run.js";
     SCRIPT, "app.js";
 ];

@@ -18,6 +18,12 @@ pub enum ViewError {
     /// A run has no such sample.
     #[error("{} has no sample {}\nhint: {hint}", Shown(run), Shown(id))]
     NoSuchSample { run: String, id: String, hint: String },
+    /// There is no evaluation with this number.
+    #[error("there is no evaluation {0} here\nhint: open the list of evaluations again")]
+    NoSuchEvaluation(usize),
+    /// A file is no run, and has no answers that can be shown.
+    #[error("{} is a file, but no JSON Lines\nhint: name the folder of a run, or a file that `gavel eval --out NAME.jsonl` wrote", Shown(path.display()))]
+    NotJsonl { path: PathBuf },
     /// A run has no such step.
     #[error("{} has no step {step}\nhint: it has metrics of {}", Shown(run), steps_text(*known))]
     NoSuchStep { run: String, step: u64, known: Option<(u64, u64)> },

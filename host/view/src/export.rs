@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `index.html`, `app.js`, `web/` | the page |
 //! | `data/runs.js` | the list of runs, their details and their differences |
+//! | `data/evaluations.js`, `data/evaluation-E.js`, `data/answers-E.js` | evaluations, their numbers and their answers |
 //! | `data/N/metrics.js` | all metrics of a run as columns |
 //! | `data/N/rows.js` | a row for each of its trajectories |
 //! | `data/N/findings.js` | how its rewards go together, what failed, and what is suspect |
@@ -17,6 +18,7 @@ use crate::answer::POLICY;
 use crate::assets::{ASSETS, PAGE, bundle};
 use crate::curves::Axis;
 use crate::error::{Result, ViewError};
+use crate::evaluation::path_of;
 use crate::findings::findings;
 use crate::page::{IndexState, ShownRow, shown};
 use crate::run::ViewedRun;
@@ -66,6 +68,13 @@ pub fn export(view: &View, folder: &Path) -> Result<u64> {
         run_files(&mut out, number, run)?;
     }
     let count = view.runs.len();
+    let evaluations = view.evaluations();
+    out.data("data/evaluations.js", "evaluations", &evaluations)?;
+    for (number, evaluation) in evaluations.iter().enumerate() {
+        let (numbers, lines) = (format!("evaluation-{number}"), format!("answers-{number}"));
+        out.data(&format!("data/{numbers}.js"), &numbers, &view.answers(number)?)?;
+        out.lines(&format!("data/{lines}.js"), &lines, path_of(evaluation), &mut BTreeSet::new())?;
+    }
     let mut differences = Vec::new();
     for one in 0..count {
         differences.push((0..count).map(|other| view.difference(one, other)).collect::<Result<Vec<Value>>>()?);
@@ -107,7 +116,7 @@ fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<(
 fn token_texts(run: &ViewedRun, ids: &BTreeSet<u32>) -> Value {
     let (ids, mut texts): (Vec<u32>, _) = (ids.iter().copied().collect(), TokenTexts::default());
     for ids in ids.chunks(MOST_IDS) {
-        match run.vocabulary.texts(run, ids) {
+        match run.vocabulary.texts(&run.name, &run.path, ids) {
             Ok(found) => {
                 texts.bytes.extend(found.bytes);
                 texts.special.extend(found.special);

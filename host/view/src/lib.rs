@@ -12,6 +12,7 @@
 //! | `scores` | histograms of scores by step |
 //! | `findings` | correlations, failures, alike answers and trends: `correlation`, `failures`, `likeness`, `trends` |
 //! | `steps` | where the time of a step went |
+//! | `evaluation` | validations of runs, and saved answers |
 //! | `access`, `router`, `answer` | who is answered, and with what |
 //! | `assets`, `export` | the page, as the server and as files |
 //!
@@ -25,6 +26,7 @@ mod correlation;
 mod curves;
 mod details;
 mod error;
+mod evaluation;
 mod export;
 mod failures;
 mod filter;

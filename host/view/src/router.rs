@@ -5,6 +5,7 @@ use crate::answer::{data, file, guarded, refused};
 use crate::assets::{ASSETS, PAGE};
 use crate::curves::SeriesRequest;
 use crate::error::{Result, ViewError};
+use crate::evaluation::RowRequest;
 use crate::page::PageRequest;
 use crate::scores::HistogramRequest;
 use crate::view::View;
@@ -37,6 +38,8 @@ pub fn router(view: Arc<View>, access: Arc<Access>) -> Router {
         .route("/api/runs/{run}/tokens", post(tokens))
         .route("/api/runs/{run}/findings", get(findings))
         .route("/api/runs/{run}/steps/{step}", get(step))
+        .route("/api/evaluations", get(evaluations))
+        .route("/api/evaluations/{number}", get(answers).post(answers_to))
         .route("/api/runs/{run}/difference/{other}", get(difference))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
@@ -116,6 +119,18 @@ async fn histogram(State(view): State<Arc<View>>, Path(run): Path<usize>, body: 
 
 async fn step(State(view): State<Arc<View>>, Path((run, step)): Path<(usize, u64)>) -> Response {
     answer(move || view.step(run, step)).await
+}
+
+async fn evaluations(State(view): State<Arc<View>>) -> Response {
+    answer(move || Ok(view.evaluations())).await
+}
+
+async fn answers(State(view): State<Arc<View>>, Path(number): Path<usize>) -> Response {
+    answer(move || view.answers(number)).await
+}
+
+async fn answers_to(State(view): State<Arc<View>>, Path(number): Path<usize>, body: Bytes) -> Response {
+    answer(move || view.answers_to(number, &parsed::<RowRequest>(&body)?)).await
 }
 
 async fn findings(State(view): State<Arc<View>>, Path(run): Path<usize>) -> Response {

@@ -1,7 +1,6 @@
 //! The texts of tokens: by the tokenizer of the run's newest checkpoint, or else of the model that the run began with.
 
 use crate::error::{Result, ViewError};
-use crate::run::ViewedRun;
 use gavel_runs::{Checkpoints, read_config};
 use gavel_text::Tokenizer;
 use serde::{Deserialize, Serialize};
@@ -39,15 +38,17 @@ pub(crate) struct TokenTexts {
 pub(crate) struct Vocabulary(Mutex<Option<(String, Tokenizer)>>);
 
 impl Vocabulary {
+    /// The texts of tokens of the run with this name and this folder.
+    ///
     /// # Errors
     /// There is no tokenizer, or too many texts are wanted.
-    pub(crate) fn texts(&self, run: &ViewedRun, ids: &[u32]) -> Result<TokenTexts> {
+    pub(crate) fn texts(&self, name: &str, run: &Path, ids: &[u32]) -> Result<TokenTexts> {
         if ids.len() > MOST_IDS {
             return Err(ViewError::bad(format!("{} tokens are too many", ids.len()), "ask for at most 10,000"));
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
-            *known = Some(load(run)?);
+            *known = Some(load(name, run)?);
         }
         let Some((from, tokenizer)) = known.as_ref() else { return Ok(TokenTexts::default()) };
         let bytes = ids.iter().map(|id| (*id, hexadecimal(&tokenizer.token_to_text(*id).bytes)));
@@ -67,13 +68,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-fn load(run: &ViewedRun) -> Result<(String, Tokenizer)> {
-    let checkpoints = Checkpoints::new(&run.path);
+fn load(name: &str, run: &Path) -> Result<(String, Tokenizer)> {
+    let checkpoints = Checkpoints::new(run);
     let own = checkpoints.steps().unwrap_or_default().into_iter().rev().map(|step| checkpoints.path(step));
-    let config = read_config(&run.path).unwrap_or_default();
+    let config = read_config(run).unwrap_or_default();
     let model = config.get("model").and_then(toml::Value::as_table);
     let path = model.and_then(|model| model.get("path")?.as_str()).map(Path::new);
-    let begun = path.map(|path| places(&run.path, path)).unwrap_or_default();
+    let begun = path.map(|path| places(run, path)).unwrap_or_default();
     let mut unread = None;
     for folder in own.chain(begun).filter(|folder| folder.join("tokenizer.json").is_file()) {
         match Tokenizer::load(&folder) {
@@ -84,7 +85,7 @@ fn load(run: &ViewedRun) -> Result<(String, Tokenizer)> {
     if model.is_some_and(|model| model.contains_key("init")) {
         return Ok(("bytes as tokens".into(), Tokenizer::byte_level()));
     }
-    Err(ViewError::NoTokenizer { run: run.name.clone(), why: unread.unwrap_or_else(|| wanted(path)) })
+    Err(ViewError::NoTokenizer { run: name.to_owned(), why: unread.unwrap_or_else(|| wanted(path)) })
 }
 
 /// Where the model that a run began with may be: its path is the one in the folder in which the run was started.

@@ -18,6 +18,7 @@ import struct
 import subprocess
 import tempfile
 import time
+import urllib.parse
 
 from playwright.sync_api import expect, sync_playwright
 
@@ -54,7 +55,9 @@ def hostile_run(folder):
     (run / "metrics.jsonl").write_text("".join(json.dumps({**metrics, "step": step}) + "\n" for step in (1, 2)))
     (run / "plugins" / "lineups.json").write_text(json.dumps([{"from_step": 1, "plugins": [{"name": HOSTILE[1], "weight": 1, "path": HOSTILE[0], "component": HOSTILE[2]}]}]))
     lines = "".join(json.dumps(line(number, text), ensure_ascii=False) + "\n" for number, text in enumerate(HOSTILE))
-    (run / "trajectories" / "step-000001.jsonl").write_text(lines)
+    for folder in (run, run / "validation"):
+        (folder / "trajectories").mkdir(parents=True, exist_ok=True)
+        (folder / "trajectories" / "step-000001.jsonl").write_text(lines)
     return run
 
 
@@ -113,7 +116,7 @@ def settle(page):
 
 
 def hostile_views(page, base, watcher, is_file=False):
-    for view in ["curves", "samples?run=0", "rewards?run=0", "suspects?run=0", "step?run=0", "run?run=0", *(f"sample?run=0&id=1.0.{number}" for number in range(len(HOSTILE)))]:
+    for view in ["curves", "samples?run=0", "rewards?run=0", "suspects?run=0", "step?run=0", "evaluation", "evaluation?row=" + urllib.parse.quote(HOSTILE[1]) + "&source=" + urllib.parse.quote(HOSTILE[1]), "run?run=0", *(f"sample?run=0&id=1.0.{number}" for number in range(len(HOSTILE)))]:
         page.goto(f"{base}#{view}")
         page.reload()
         page.wait_for_selector("main > *:not(.note)")
@@ -473,6 +476,57 @@ def branch_views(page, base, watcher):
     watcher.check()
 
 
+def evaluated_run(folder):
+    """Two validations of 40 rows with two answers each, and saved answers of another model that are better."""
+    run = folder / "evaluated"
+    (run / "validation" / "trajectories").mkdir(parents=True)
+    (run / "config.toml").write_text('[data]\naccuracy = "judge"\n')
+    (run / "metrics.jsonl").write_text('{"step":1,"loss":5}\n')
+    def answer(row, sample, is_right, text):
+        score = float(is_right)
+        return {**line(row, text), "id": f"1.{row}.{sample}", "task_id": f"rows/{row}", "data_source": "odd" if row % 2 else "even", "sample": sample, "prompt": [{"role": "user", "content": f"<b>question {row}</b>"}],
+                "response": text, "reward": score, "plugins": {"judge": {**line(0, "x")["plugins"]["x"], "score": score}, "other": {**line(0, "x")["plugins"]["x"], "score": 0.5}}}
+    for step, most in ((10, 2), (20, 5)):
+        lines = [answer(row, sample, (row + sample) % 10 < most, f"<i>step {step}</i>") for row in range(40) for sample in (0, 1)]
+        (run / "validation" / "trajectories" / f"step-{step:06}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    saved = [{**answer(row, sample, row != 3, "<u>saved</u>"), "id": f"rows/{row}"} for row in range(40) for sample in (0, 1)]
+    for one in saved:
+        del one["task_id"]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in saved))
+    return run, folder / "answers.jsonl"
+
+
+def evaluation_views(page, base, watcher):
+    page.goto(f"{base}#evaluation?a=1&b=0")
+    page.reload()
+    page.wait_for_selector("text=Over the steps of the run")
+    results = page.get_by_role("region", name="Results by data source")
+    ours, theirs = [results.nth(at).locator("tbody tr").all_inner_texts() for at in (0, 1)]
+    assert [row.split("\t")[:2] for row in ours] == [["even", "20"], ["odd", "20"], ["all", "40"]], ours
+    assert ours[2].split("\t")[2].startswith("0.5 (0.") and ours[2].split("\t")[3].startswith("50.0 (") and ours[2].split("\t")[4].startswith("60.0 ("), ours
+    assert theirs[2].split("\t")[3].startswith("20.0 ("), theirs
+    low, high = map(float, re.search(r"\(([\d.]+) to ([\d.]+)\)", ours[2].split("\t")[3]).groups())
+    assert 30 < low < 50 < high < 70, (low, high)
+    text = page.inner_text("main")
+    assert "evaluated, after step 20 is 30.0 points above evaluated, after step 10 over 40 common rows" in text and "The interval leaves out 0" in text and "better in 16 rows and worse in 0" in text, text
+    needed = int(re.search(r"in four of five evaluations of (\d+) rows", text).group(1))
+    assert 5 < needed < 40, needed
+    validations = page.get_by_role("region", name="Validations").locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in validations] == ["10", "20"] and validations[1].split("\t")[2].startswith("50.0 ("), validations
+    page.wait_for_selector("figure canvas")
+    page.get_by_label("results of").select_option(label=page.get_by_label("results of").locator("option").last.inner_text())
+    page.wait_for_selector("text=worse in 0")
+    until(page, "document.querySelector('main').innerText.includes('answers.jsonl is')")
+    page.get_by_role("region", name="Rows in which they differ").get_by_role("link").first.click()
+    page.wait_for_selector("h2:has-text('row rows/')")
+    pane = page.locator(".two.even").inner_text()
+    assert "<u>saved</u>" in pane and "<i>step" in pane and "<b>question" in page.inner_text("main"), pane
+    page.get_by_label("right by").select_option("-")
+    expect(page).to_have_url(re.compile("by=-"))
+    page.wait_for_selector("table >> text=mean reward")
+    watcher.check()
+
+
 def growing(page, gavel, folder):
     """A run that writes while its page is open."""
     run = folder / "growing"
@@ -516,7 +570,7 @@ def growing(page, gavel, folder):
         page.wait_for_selector("#runs .failed", timeout=15000)
 
 
-VIEWS = {"curves": "curves?q=", "samples": "samples?run=0&sort=reward&down=1", "sample": None, "rewards": "rewards?run=0", "suspects": "suspects?run=0", "step": "step?run=0", "run": "run?run=0&versus=1"}
+VIEWS = {"curves": "curves?q=", "samples": "samples?run=0&sort=reward&down=1", "sample": None, "rewards": "rewards?run=0", "suspects": "suspects?run=0", "step": "step?run=0", "evaluation": "evaluation", "run": "run?run=0&versus=1"}
 
 
 def shots(browser, served, folder):
@@ -645,6 +699,23 @@ def main():
         branch_views(page, f"file://{folder}/branched-page/index.html", watcher)
         page.close()
         print("branches: ok")
+        page = browser.new_page()
+        watcher = Watcher(page)
+        evaluated, saved = evaluated_run(folder)
+        with Served(given.gavel, evaluated, saved) as served:
+            page.goto(served.link)
+            page.wait_for_selector("figure canvas")
+            evaluation_views(page, f"{served.base}/", watcher)
+        subprocess.run([given.gavel, "view", str(evaluated), str(saved), "--export", str(folder / "evaluated-page")], check=True)
+        evaluation_views(page, f"file://{folder}/evaluated-page/index.html", watcher)
+        with Served(given.gavel, saved) as served:
+            page.goto(f"{served.link}#evaluation")
+            page.wait_for_selector("h2:has-text('answers.jsonl')")
+            page.keyboard.press("1")
+            page.wait_for_selector("text=no run is shown here")
+        watcher.check()
+        page.close()
+        print("evaluations: ok")
         subprocess.run([given.gavel, "view", str(run), "--export", str(folder / "page")], check=True)
         page = browser.new_page()
         watcher = Watcher(page)

@@ -171,6 +171,9 @@ const fileSource = {
   sample: fileSample,
   histogram: fileHistogram,
   step: (run, step) => loadData(`${run}/step-${step}`),
+  evaluations: () => loadData("evaluations"),
+  answers: (number) => loadData(`evaluation-${number}`),
+  answersTo: async (number, row, source) => (await loadData(`answers-${number}`)).filter((line) => !line.trajectory && String(line.task_id ?? line.id) === row && (line.data_source ?? "") === source),
   findings: (run) => loadData(`${run}/findings`),
   tokens: fileTokens,
 };

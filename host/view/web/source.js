@@ -36,6 +36,9 @@ export const serverSource = {
   histogram: (run, request) => ask(`api/runs/${run}/histogram`, request),
   tokens,
   step: (run, step) => ask(`api/runs/${run}/steps/${step}`),
+  evaluations: () => ask("api/evaluations"),
+  answers: (number) => ask(`api/evaluations/${number}`),
+  answersTo: (number, row, source) => ask(`api/evaluations/${number}`, { row, source }),
   findings: (run) => ask(`api/runs/${run}/findings`),
   difference: (one, other) => ask(`api/runs/${one}/difference/${other}`),
 };
