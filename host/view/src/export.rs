@@ -36,6 +36,9 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The newest steps whose times are written.
+const MOST_STEPS: usize = 2000;
+
 /// Writes the view into a new or an empty folder. Returns the bytes of all files.
 ///
 /// # Errors
@@ -101,7 +104,7 @@ fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<(
     out.data(&format!("data/{number}/rows.js"), &format!("{number}/rows"), &json!({"index": state, "rows": rows}))?;
     out.data(&format!("data/{number}/findings.js"), &format!("{number}/findings"), &findings(run)?)?;
     let steps = run.curves()?.steps();
-    for step in steps.into_iter().collect::<BTreeSet<u64>>() {
+    for step in steps.into_iter().collect::<BTreeSet<u64>>().into_iter().rev().take(MOST_STEPS) {
         let name = format!("{number}/step-{step}");
         out.data(&format!("data/{name}.js"), &name, &step_times(run, step)?)?;
     }
