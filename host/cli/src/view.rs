@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Show runs in the browser: curves, samples, rewards and configurations.
+/// Show runs in the browser: curves, samples, rewards, times, evaluations and configurations.
 ///
 /// It prints a link to a page on this machine, which needs no network. The page follows runs that other processes write.
 /// Only a browser that opened the link is answered: the link has a token, and the server listens on 127.0.0.1 alone.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gavel view\n  gavel view runs/demo runs/demo-2\n  gavel view runs/demo --export page\n  ssh -L 8265:127.0.0.1:8265 gpu-7 gavel view runs/demo --port 8265\n\nThe files of --export open from a disk (page/index.html) and from any web server. They have all that the runs recorded of their samples."
+    after_help = "Examples:\n  gavel view\n  gavel view runs/demo runs/demo-2\n  gavel view runs/demo answers.jsonl\n  gavel view runs/demo --export page\n  ssh -L 8265:127.0.0.1:8265 gpu-7 gavel view runs/demo --port 8265\n\nThe files of --export open from a disk (page/index.html) and from any web server. They have all that the runs recorded of their samples."
 )]
 pub struct ViewArgs {
-    /// Folders of runs, or folders with the folders of runs.
+    /// Folders of runs, folders with the folders of runs, or files of answers that `gavel eval --out NAME.jsonl` saved.
     #[arg(value_name = "RUN", default_value = "runs")]
     runs: Vec<PathBuf>,
     /// The port; 0 takes a free one.

@@ -97,6 +97,14 @@ impl CallStore {
     }
 }
 
+/// The files with the requests that ended in a step, in the order of ranks.
+///
+/// # Errors
+/// Their folder exists but cannot be read.
+pub fn call_files(run: &Path, step: u64) -> Result<Vec<PathBuf>> {
+    Ok(step_files(&layout::calls(run))?.remove(&step).unwrap_or_default())
+}
+
 /// Removes the requests of the steps after `step`.
 pub(crate) fn forget_calls_after(run: &Path, step: u64) -> Result<()> {
     let files = step_files(&layout::calls(run))?;
@@ -175,6 +183,9 @@ mod tests {
             file("step-000002.rank-1.jsonl", &["e"]),
         ];
         assert_eq!(kept(run), expected);
+        let names = call_files(run, 2).unwrap();
+        assert!(names.len() == 2 && names[1].ends_with("calls/step-000002.rank-1.jsonl"), "{names:?}");
+        assert_eq!(call_files(run, 10).unwrap(), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -68,7 +68,7 @@ mod task_finder;
 mod tasks;
 mod tensorboard;
 
-pub use calls::CallStore;
+pub use calls::{CallStore, call_files};
 pub use checkpoints::{Checkpoints, Retention, Spent, State, check_weights};
 pub use config::{is_within, read_config};
 pub use config_diff::{Difference, differences};
@@ -93,6 +93,6 @@ pub use run_folder::{FolderConfig, Rewound, RunFolder};
 pub use run_lock::writer;
 pub use samples::{
     RecordedSample, SampleFile, SampleGlance, SampleReader, SampleWriter, Samples, ScoredSample, VerdictGlance,
-    sample_files,
+    response_ids, sample_files,
 };
 pub use tasks::{TaskStore, Tasks, read_tasks};

@@ -44,7 +44,11 @@ pub(crate) fn data<T: Serialize>(found: Result<T, ViewError>) -> Response {
         Ok(value) => Json(value).into_response(),
         Err(error) => {
             let status = match &error {
-                ViewError::NoSuchRun(_) | ViewError::NoSuchSample { .. } => StatusCode::NOT_FOUND,
+                ViewError::NoSuchRun(_)
+                | ViewError::NoSuchSample { .. }
+                | ViewError::NoTokenizer { .. }
+                | ViewError::NoSuchStep { .. }
+                | ViewError::NoSuchEvaluation(_) => StatusCode::NOT_FOUND,
                 ViewError::BadRequest { .. } => StatusCode::BAD_REQUEST,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };

@@ -33,8 +33,13 @@ pub(crate) const ASSETS: &[Asset] = assets![
     SCRIPT, "curves.js";
     SCRIPT, "samples.js";
     SCRIPT, "tokens.js";
+    SCRIPT, "branches.js";
     SCRIPT, "sample.js";
     SCRIPT, "rewards.js";
+    SCRIPT, "suspects.js";
+    SCRIPT, "steps.js";
+    SCRIPT, "statistics.js";
+    SCRIPT, "evaluation.js";
     SCRIPT, "run.js";
     SCRIPT, "app.js";
 ];

@@ -18,6 +18,22 @@ pub enum ViewError {
     /// A run has no such sample.
     #[error("{} has no sample {}\nhint: {hint}", Shown(run), Shown(id))]
     NoSuchSample { run: String, id: String, hint: String },
+    /// There is no evaluation with this number.
+    #[error("there is no evaluation {0} here\nhint: open the list of evaluations again")]
+    NoSuchEvaluation(usize),
+    /// A file is no run, and has no answers that can be shown.
+    #[error("{} is a file, but no JSON Lines\nhint: name the folder of a run, or a file that `gavel eval --out NAME.jsonl` wrote", Shown(path.display()))]
+    NotJsonl { path: PathBuf },
+    /// A run has no such step.
+    #[error("{} has no step {step}\nhint: it has metrics of {}", Shown(run), steps_text(*known))]
+    NoSuchStep { run: String, step: u64, known: Option<(u64, u64)> },
+    /// The tokenizer of a run is not found.
+    #[error(
+        "the tokenizer of {} is not here: {}\nhint: start gavel view in the folder in which the run was started",
+        Shown(run),
+        Shown(why)
+    )]
+    NoTokenizer { run: String, why: String },
     /// A request is wrong.
     #[error("{what}\nhint: {hint}")]
     BadRequest { what: String, hint: &'static str },
@@ -43,6 +59,10 @@ impl ViewError {
     pub(crate) fn bad(what: impl Into<String>, hint: &'static str) -> Self {
         Self::BadRequest { what: what.into(), hint }
     }
+}
+
+fn steps_text(steps: Option<(u64, u64)>) -> String {
+    steps.map_or_else(|| "no step yet".to_owned(), |(first, last)| format!("steps {first} to {last}"))
 }
 
 pub(crate) type Result<T> = std::result::Result<T, ViewError>;

@@ -1,29 +1,43 @@
 //! A view as files: they open from a disk, where browsers load no modules and fetch nothing, and from any web server. So
-//! the modules are one classic script, and data are scripts too, which the page loads as it needs them.
+//! the modules are one classic script, and data are scripts too, which the page loads as it needs them: they hand JSON
+//! to the page as texts.
 //!
 //! | file | |
 //! |---|---|
 //! | `index.html`, `app.js`, `web/` | the page |
 //! | `data/runs.js` | the list of runs, their details and their differences |
-//! | `data/N/metrics.js` | all metrics of a run |
+//! | `data/evaluations.js`, `data/evaluation-E.js`, `data/answers-E.js` | evaluations, their numbers and their answers |
+//! | `data/N/metrics.js` | all metrics of a run as columns |
 //! | `data/N/rows.js` | a row for each of its trajectories |
+//! | `data/N/findings.js` | how its rewards go together, what failed, and what is suspect |
+//! | `data/N/step-S.js` | where the time of a step went |
+//! | `data/N/tokens.js` | the texts of the tokens of its responses |
 //! | `data/N/lines-M.js` | the lines of its M-th file of trajectories, as recorded |
 
 use crate::answer::POLICY;
 use crate::assets::{ASSETS, PAGE, bundle};
-use crate::curves::{Axis, SeriesRequest};
+use crate::curves::Axis;
 use crate::error::{Result, ViewError};
+use crate::evaluation::path_of;
+use crate::findings::findings;
 use crate::page::{IndexState, ShownRow, shown};
 use crate::run::ViewedRun;
 use crate::sample::files_of;
+use crate::steps::step_times;
 use crate::view::View;
+use crate::vocabulary::{MOST_IDS, TokenTexts};
 use gavel_data::files::{open_regular, read_line};
+use gavel_runs::response_ids;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The newest steps whose times are written.
+const MOST_STEPS: usize = 2000;
 
 /// Writes the view into a new or an empty folder. Returns the bytes of all files.
 ///
@@ -57,6 +71,13 @@ pub fn export(view: &View, folder: &Path) -> Result<u64> {
         run_files(&mut out, number, run)?;
     }
     let count = view.runs.len();
+    let evaluations = view.evaluations();
+    out.data("data/evaluations.js", "evaluations", &evaluations)?;
+    for (number, evaluation) in evaluations.iter().enumerate() {
+        let (numbers, lines) = (format!("evaluation-{number}"), format!("answers-{number}"));
+        out.data(&format!("data/{numbers}.js"), &numbers, &view.answers(number)?)?;
+        out.lines(&format!("data/{lines}.js"), &lines, path_of(evaluation), &mut BTreeSet::new())?;
+    }
     let mut differences = Vec::new();
     for one in 0..count {
         differences.push((0..count).map(|other| view.difference(one, other)).collect::<Result<Vec<Value>>>()?);
@@ -66,12 +87,12 @@ pub fn export(view: &View, folder: &Path) -> Result<u64> {
 }
 
 fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<()> {
-    let names = |curves: &crate::curves::Curves| curves.names().into_iter().map(str::to_owned).collect::<Vec<_>>();
     let metrics = {
         let curves = run.curves()?;
-        let names = names(&curves);
-        let series = |axis| curves.series(&SeriesRequest { names: names.clone(), axis, ..SeriesRequest::default() });
-        json!({"step": series(Axis::Step), "time": series(Axis::Time), "tokens": series(Axis::Tokens)})
+        let axes = [("step", Axis::Step), ("time", Axis::Time), ("tokens", Axis::Tokens)];
+        let axes: BTreeMap<_, _> = axes.into_iter().map(|(name, axis)| (name, curves.axis(axis))).collect();
+        let (generation, rows, _) = curves.state();
+        json!({"generation": generation, "rows": rows, "axes": axes, "columns": curves.columns()})
     };
     out.data(&format!("data/{number}/metrics.js"), &format!("{number}/metrics"), &metrics)?;
     run.update();
@@ -81,10 +102,33 @@ fn run_files(out: &mut Out<'_>, number: usize, run: &Arc<ViewedRun>) -> Result<(
         (IndexState::of(&index), rows.collect())
     };
     out.data(&format!("data/{number}/rows.js"), &format!("{number}/rows"), &json!({"index": state, "rows": rows}))?;
-    for (at, (path, _)) in files_of(run).into_iter().enumerate() {
-        out.lines(&format!("data/{number}/lines-{at}.js"), &format!("{number}/lines-{at}"), &path)?;
+    out.data(&format!("data/{number}/findings.js"), &format!("{number}/findings"), &findings(run)?)?;
+    let steps = run.curves()?.steps();
+    for step in steps.into_iter().collect::<BTreeSet<u64>>().into_iter().rev().take(MOST_STEPS) {
+        let name = format!("{number}/step-{step}");
+        out.data(&format!("data/{name}.js"), &name, &step_times(run, step)?)?;
     }
-    Ok(())
+    let mut ids = BTreeSet::new();
+    for (at, (path, _)) in files_of(run).into_iter().enumerate() {
+        out.lines(&format!("data/{number}/lines-{at}.js"), &format!("{number}/lines-{at}"), &path, &mut ids)?;
+    }
+    out.data(&format!("data/{number}/tokens.js"), &format!("{number}/tokens"), &token_texts(run, &ids))
+}
+
+/// The texts of all tokens, or why they are not known.
+fn token_texts(run: &ViewedRun, ids: &BTreeSet<u32>) -> Value {
+    let (ids, mut texts): (Vec<u32>, _) = (ids.iter().copied().collect(), TokenTexts::default());
+    for ids in ids.chunks(MOST_IDS) {
+        match run.vocabulary.texts(&run.name, &run.path, ids) {
+            Ok(found) => {
+                texts.bytes.extend(found.bytes);
+                texts.special.extend(found.special);
+                texts.from = found.from;
+            }
+            Err(error) => return json!({"error": error.to_string()}),
+        }
+    }
+    json!(texts)
 }
 
 struct Out<'a> {
@@ -99,19 +143,20 @@ impl Out<'_> {
 
     /// A script that hands a value to the page.
     fn data(&mut self, name: &str, key: &str, value: &impl Serialize) -> Result<()> {
-        let text = safe(serde_json::to_string(value).unwrap_or_default());
+        let text = literal(&serde_json::to_string(value).unwrap_or_default());
         self.with(name, |file| write!(file, "gavelData({}, {text});", Value::from(key)))
     }
 
-    /// The same with the lines of a file. Lines that are no JSON are left out.
-    fn lines(&mut self, name: &str, key: &str, path: &Path) -> Result<()> {
+    /// The same with the lines of a file. Lines that are no JSON are left out. Adds the tokens of responses to `ids`.
+    fn lines(&mut self, name: &str, key: &str, path: &Path, ids: &mut BTreeSet<u32>) -> Result<()> {
         let mut lines = BufReader::new(open_regular(path).map_err(ViewError::io("read", path))?);
         let mut line = Vec::new();
         self.with(name, |file| {
             write!(file, "gavelData({}, [", Value::from(key))?;
             while read_line(&mut lines, &mut line)? > 0 {
                 let Ok(value) = serde_json::from_slice::<Value>(&line) else { continue };
-                writeln!(file, "{},", safe(value.to_string()))?;
+                ids.extend(value.get("token_ids").map(response_ids).unwrap_or_default());
+                writeln!(file, "{},", literal(&value.to_string()))?;
             }
             file.write_all(b"]);")
         })
@@ -128,8 +173,9 @@ impl Out<'_> {
     }
 }
 
-/// JSON as a script has it: the two line ends that JSON allows in texts are escaped, and so is `<`, with which a script
-/// within a page could end.
-fn safe(json: String) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+/// JSON as a text in a script, which the page parses: in a script itself, a name `__proto__` would be no name of a field.
+/// The two line ends that JSON allows in texts are escaped, and so is `<`, with which a script within a page could end.
+fn literal(json: &str) -> String {
+    let quoted = Value::from(json).to_string();
+    quoted.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

@@ -34,6 +34,8 @@ pub struct Filter {
     pub speakers: Vec<String>,
     /// The plugin that `outcomes` and the bounds of the score are about.
     pub plugin: Option<String>,
+    /// The plugin whose score the disagreement of `plugin` is to; the reward without.
+    pub against: Option<String>,
     /// The lowest score of `plugin`.
     pub score_min: Option<f64>,
     /// The highest score of `plugin`.
@@ -63,7 +65,7 @@ pub enum Sort {
     Time,
     /// The score of the filter's plugin.
     Score,
-    /// The difference between the score of the filter's plugin and the reward.
+    /// The difference between the score of the filter's plugin and the reward, or the score of another plugin.
     Disagreement,
 }
 
@@ -75,6 +77,7 @@ pub(crate) struct Resolved<'a> {
     sources: Vec<u32>,
     speakers: Vec<u32>,
     verdicts: Option<&'a Verdicts>,
+    against: Option<&'a Verdicts>,
 }
 
 impl<'a> Resolved<'a> {
@@ -94,6 +97,7 @@ impl<'a> Resolved<'a> {
             sources: find(&filter.sources, &index.sources),
             speakers: find(&filter.speakers, &index.speakers),
             verdicts: filter.plugin.as_ref().and_then(|name| index.plugins.get(name)),
+            against: filter.against.as_ref().and_then(|name| index.plugins.get(name)),
         })
     }
 
@@ -118,6 +122,14 @@ impl<'a> Resolved<'a> {
     pub(crate) fn verdict(&self, number: usize) -> (f64, u8) {
         let found = self.verdicts.and_then(|all| Some((*all.scores.get(number)?, *all.outcomes.get(number)?)));
         found.unwrap_or((f64::NAN, crate::row::NONE))
+    }
+
+    /// The score of the plugin that the filter's is compared with, or the reward.
+    fn other(&self, number: usize, row: &Row) -> f64 {
+        match &self.filter.against {
+            Some(_) => self.against.and_then(|all| all.scores.get(number).copied()).unwrap_or(f64::NAN),
+            None => row.reward,
+        }
     }
 
     /// Which of two rows comes first.
@@ -145,7 +157,7 @@ impl<'a> Resolved<'a> {
             Sort::Turns => f64::from(row.turns),
             Sort::Time => f64::from(row.elapsed),
             Sort::Score => score(),
-            Sort::Disagreement => (score() - row.reward).abs(),
+            Sort::Disagreement => (score() - self.other(number as usize, row)).abs(),
         }
     }
 }

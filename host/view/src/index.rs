@@ -3,11 +3,11 @@
 use crate::build::FileRows;
 use crate::row::{Interned, Row, Verdicts};
 use gavel_runs::SampleFile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// Rows of a run's trajectories, in the order in which their files were read.
@@ -26,9 +26,22 @@ pub(crate) struct Index {
     pub(crate) known_files: usize,
     /// Whether the run was looked at.
     pub(crate) is_started: bool,
-    /// Why a file or the folder could not be read.
+    /// Why the folder could not be read.
     pub(crate) error: Option<String>,
+    unread: BTreeMap<PathBuf, UnreadFile>,
 }
+
+/// A file that could not be read. It is tried again once it has changed, and after twice as many looks each time.
+struct UnreadFile {
+    stamp: Option<Stamp>,
+    error: String,
+    tries: u32,
+    /// The looks before it is tried again.
+    wait: u32,
+}
+
+/// A file is tried again after at most 2 to this power looks.
+const MOST_DOUBLINGS: u32 = 8;
 
 /// A file that was read.
 pub(crate) struct IndexedFile {
@@ -57,12 +70,40 @@ impl Index {
             *self = Self { generation: self.generation + 1, ..Self::default() };
         }
         (self.known_files, self.is_started) = (files.len(), true);
-        let known: std::collections::HashSet<&Path> = self.files.iter().map(|file| &*file.path).collect();
-        files.iter().filter(|file| !known.contains(&*file.path)).cloned().collect()
+        let named: HashSet<&Path> = files.iter().map(|file| &*file.path).collect();
+        self.unread.retain(|path, _| named.contains(&**path));
+        let known: HashSet<&Path> = self.files.iter().map(|file| &*file.path).collect();
+        let unread = &mut self.unread;
+        let mut is_due = |file: &SampleFile| {
+            let Some(unread) = unread.get_mut(&file.path) else { return true };
+            unread.wait = unread.wait.saturating_sub(1);
+            unread.wait == 0 || unread.stamp != Stamp::of(&file.path).ok()
+        };
+        files.iter().filter(|file| !known.contains(&*file.path) && is_due(file)).cloned().collect()
+    }
+
+    /// Notes that a file could not be read.
+    pub(crate) fn skip(&mut self, file: &SampleFile, stamp: Option<Stamp>, error: String) {
+        let tries = self.unread.get(&file.path).map_or(0, |unread| unread.tries) + 1;
+        let wait = 1 << tries.min(MOST_DOUBLINGS);
+        self.unread.insert(file.path.clone(), UnreadFile { stamp, error, tries, wait });
+    }
+
+    /// Why the folder or a file cannot be read.
+    pub(crate) fn first_error(&self) -> Option<String> {
+        let of_file = || {
+            let more = match self.unread.len() {
+                0 | 1 => String::new(),
+                count => format!(" (and {} further files)", count - 1),
+            };
+            Some(format!("{}{more}", self.unread.values().next()?.error))
+        };
+        self.error.clone().or_else(of_file)
     }
 
     /// Adds a file that was read.
     pub(crate) fn add(&mut self, file: &SampleFile, stamp: Stamp, read: FileRows) {
+        self.unread.remove(&file.path);
         let (start, number) = (self.rows.len(), self.files.len() as u32);
         let sources = numbers(&mut self.sources, &read.sources);
         let speakers = numbers(&mut self.speakers, &read.speakers);
@@ -103,7 +144,7 @@ impl Index {
     }
 
     pub(crate) fn is_complete(&self) -> bool {
-        self.is_started && self.files.len() >= self.known_files
+        self.is_started && self.files.len() + self.unread.len() >= self.known_files
     }
 }
 
@@ -123,4 +164,36 @@ impl SharedIndex {
 
 fn numbers(all: &mut Interned, of_file: &Interned) -> Vec<u32> {
     of_file.all().iter().map(|name| all.number(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_file_is_tried_ever_more_rarely_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step-000001.jsonl");
+        std::fs::write(&path, "a").unwrap();
+        let file = SampleFile { step: 1, path: path.clone() };
+        let mut index = Index::default();
+        let mut tried = Vec::new();
+        for look in 0..1000 {
+            if !index.missing(std::slice::from_ref(&file)).is_empty() {
+                index.skip(&file, Stamp::of(&path).ok(), "cannot read it".into());
+                tried.push(look);
+            }
+            assert!(index.is_complete(), "nothing else is missing");
+        }
+        assert_eq!(tried, [0, 2, 6, 14, 30, 62, 126, 254, 510, 766]);
+        assert_eq!(index.first_error().as_deref(), Some("cannot read it"));
+        std::fs::write(&path, "ab").unwrap();
+        assert_eq!(index.missing(std::slice::from_ref(&file)).len(), 1, "it has changed");
+        index.add(&file, Stamp::of(&path).unwrap(), FileRows::default());
+        assert_eq!((index.first_error(), index.missing(std::slice::from_ref(&file)).len()), (None, 0));
+        // A file that is gone is no error any more.
+        index.skip(&file, None, "gone".into());
+        index.missing(&[]);
+        assert_eq!(index.first_error(), None);
+    }
 }

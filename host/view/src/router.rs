@@ -5,9 +5,11 @@ use crate::answer::{data, file, guarded, refused};
 use crate::assets::{ASSETS, PAGE};
 use crate::curves::SeriesRequest;
 use crate::error::{Result, ViewError};
+use crate::evaluation::RowRequest;
 use crate::page::PageRequest;
 use crate::scores::HistogramRequest;
 use crate::view::View;
+use crate::vocabulary::TokensRequest;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -33,6 +35,11 @@ pub fn router(view: Arc<View>, access: Arc<Access>) -> Router {
         .route("/api/runs/{run}/samples", post(samples))
         .route("/api/runs/{run}/samples/{id}", get(sample))
         .route("/api/runs/{run}/histogram", post(histogram))
+        .route("/api/runs/{run}/tokens", post(tokens))
+        .route("/api/runs/{run}/findings", get(findings))
+        .route("/api/runs/{run}/steps/{step}", get(step))
+        .route("/api/evaluations", get(evaluations))
+        .route("/api/evaluations/{number}", get(answers).post(answers_to))
         .route("/api/runs/{run}/difference/{other}", get(difference))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
@@ -108,6 +115,30 @@ async fn sample(State(view): State<Arc<View>>, Path((run, id)): Path<(usize, Str
 
 async fn histogram(State(view): State<Arc<View>>, Path(run): Path<usize>, body: Bytes) -> Response {
     answer(move || view.histogram(run, &parsed::<HistogramRequest>(&body)?)).await
+}
+
+async fn step(State(view): State<Arc<View>>, Path((run, step)): Path<(usize, u64)>) -> Response {
+    answer(move || view.step(run, step)).await
+}
+
+async fn evaluations(State(view): State<Arc<View>>) -> Response {
+    answer(move || Ok(view.evaluations())).await
+}
+
+async fn answers(State(view): State<Arc<View>>, Path(number): Path<usize>) -> Response {
+    answer(move || view.answers(number)).await
+}
+
+async fn answers_to(State(view): State<Arc<View>>, Path(number): Path<usize>, body: Bytes) -> Response {
+    answer(move || view.answers_to(number, &parsed::<RowRequest>(&body)?)).await
+}
+
+async fn findings(State(view): State<Arc<View>>, Path(run): Path<usize>) -> Response {
+    answer(move || view.findings(run)).await
+}
+
+async fn tokens(State(view): State<Arc<View>>, Path(run): Path<usize>, body: Bytes) -> Response {
+    answer(move || view.tokens(run, &parsed::<TokensRequest>(&body)?)).await
 }
 
 async fn difference(State(view): State<Arc<View>>, Path((one, other)): Path<(usize, usize)>) -> Response {

@@ -1,6 +1,8 @@
 //! The numbers of a trajectory, as the table has them in memory.
 
 use gavel_data::{FinishReason, OutcomeKind};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A trajectory. All rows have the same size; names are numbers of an [`Interned`] list.
 #[derive(Debug, Clone)]
@@ -53,40 +55,39 @@ pub(crate) const NONE: u8 = u8::MAX;
 
 /// Names, each once; the first is empty.
 #[derive(Debug, Clone)]
-pub(crate) struct Interned(Vec<String>);
+pub(crate) struct Interned {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
 
 impl Default for Interned {
     fn default() -> Self {
-        Self(vec![String::new()])
+        let empty: Arc<str> = "".into();
+        Self { names: vec![empty.clone()], numbers: HashMap::from([(empty, 0)]) }
     }
 }
 
-/// The most names of a kind. Further ones count as the last.
-const MOST_NAMES: usize = 10_000;
-
 impl Interned {
     pub(crate) fn number(&mut self, name: &str) -> u32 {
-        // Runs have few sources, and lines beside each other often the same.
-        let found = self.0.iter().rposition(|known| known == name);
-        let number = found.unwrap_or_else(|| {
-            if self.0.len() < MOST_NAMES {
-                self.0.push(name.to_owned());
-            }
-            self.0.len() - 1
-        });
-        number as u32
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let (number, name): (u32, Arc<str>) = (self.names.len() as u32, name.into());
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        number
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
-        self.0.iter().position(|known| known == name).map(|number| number as u32)
+        self.numbers.get(name).copied()
     }
 
     pub(crate) fn name(&self, number: u32) -> &str {
-        self.0.get(number as usize).map_or("", String::as_str)
+        self.names.get(number as usize).map_or("", |name| name)
     }
 
-    pub(crate) fn all(&self) -> &[String] {
-        &self.0
+    pub(crate) fn all(&self) -> &[Arc<str>] {
+        &self.names
     }
 }
 
@@ -103,5 +104,22 @@ impl Verdicts {
     pub(crate) fn extend_to(&mut self, rows: usize) {
         self.scores.resize(rows.max(self.scores.len()), f64::NAN);
         self.outcomes.resize(rows.max(self.outcomes.len()), NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_many_names_keeps_its_own_number() {
+        let mut names = Interned::default();
+        let numbers: Vec<u32> = (0..30_000).map(|number| names.number(&format!("source {number}"))).collect();
+        for (number, at) in numbers.iter().enumerate() {
+            let name = format!("source {number}");
+            assert_eq!((names.name(*at), names.find(&name)), (&*name, Some(*at)));
+            assert_eq!(names.number(&name), *at, "it is found again");
+        }
+        assert_eq!((names.number(""), names.name(99_999), names.find("none")), (0, "", None));
     }
 }

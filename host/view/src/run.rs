@@ -5,6 +5,7 @@ use crate::curves::Curves;
 use crate::error::Result;
 use crate::index::{Index, SharedIndex, Stamp};
 use crate::text::Texts;
+use crate::vocabulary::Vocabulary;
 use gavel_runs::{Overview, RunError, SampleFile, sample_files};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLockReadGuard, Weak};
@@ -25,6 +26,7 @@ pub(crate) struct ViewedRun {
     /// Held while files are added, so that none is added twice.
     updating: Mutex<()>,
     pub(crate) texts: Texts,
+    pub(crate) vocabulary: Vocabulary,
 }
 
 impl ViewedRun {
@@ -35,6 +37,7 @@ impl ViewedRun {
             follower: Once::new(),
             updating: Mutex::default(),
             texts: Texts::default(),
+            vocabulary: Vocabulary::default(),
             path,
             name,
         })
@@ -76,19 +79,18 @@ impl ViewedRun {
             Err(error) => return self.shared.change(|index| index.error = Some(error.to_string())),
         };
         let missing = self.shared.change(|index| index.missing(&files));
-        let mut error = None;
+        self.shared.change(|index| index.error = None);
         for file in missing {
-            if let Err(unread) = self.add(&file) {
-                // It may just have been removed. It is tried again with the next look.
-                error = Some(RunError::Io { action: "read", path: file.path, source: unread }.to_string());
+            if let Err((stamp, source)) = self.add(&file) {
+                let error = RunError::Io { action: "read", path: file.path.clone(), source }.to_string();
+                self.shared.change(|index| index.skip(&file, stamp, error));
             }
         }
-        self.shared.change(|index| index.error = error);
     }
 
-    fn add(&self, file: &SampleFile) -> std::io::Result<()> {
-        let stamp = Stamp::of(&file.path)?;
-        let read = read_file(file)?;
+    fn add(&self, file: &SampleFile) -> std::result::Result<(), (Option<Stamp>, std::io::Error)> {
+        let stamp = Stamp::of(&file.path).map_err(|error| (None, error))?;
+        let read = read_file(file).map_err(|error| (Some(stamp), error))?;
         self.shared.change(|index| index.add(file, stamp, read));
         Ok(())
     }

@@ -40,7 +40,7 @@ pub(crate) fn sample(run: &ViewedRun, id: &str) -> Result<ShownSample> {
     let found = read(&run.index(), step, group, number);
     let (is_complete, error) = {
         let index = run.index();
-        (index.is_complete(), index.error.clone())
+        (index.is_complete(), index.first_error())
     };
     let found = match found {
         Some(found) => Some(found),

@@ -21,7 +21,7 @@ const ROWS: usize = 512;
 const BLOCK: u64 = 1 << 20;
 
 /// How far a search is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TextProgress {
     /// The trajectories that were searched.
     pub searched: usize,
@@ -29,6 +29,15 @@ pub struct TextProgress {
     pub candidates: usize,
     /// Whether all of them were searched.
     pub is_complete: bool,
+}
+
+/// What a search has found so far.
+pub(crate) struct Found {
+    /// The numbers of rows of the index.
+    pub(crate) matched: Vec<u32>,
+    pub(crate) progress: TextProgress,
+    /// Which index they are numbers of.
+    pub(crate) generation: u64,
 }
 
 /// The searches of a run, the newest last.
@@ -48,12 +57,7 @@ struct Scan {
 
 impl Texts {
     /// The rows that pass the filter, as far as they are found by the deadline. At least one block of rows is searched.
-    pub(crate) fn search(
-        &self,
-        index: &SharedIndex,
-        filter: &Filter,
-        until: Instant,
-    ) -> Result<(Vec<u32>, TextProgress)> {
+    pub(crate) fn search(&self, index: &SharedIndex, filter: &Filter, until: Instant) -> Result<Found> {
         let mut scan = self.take(filter, index.read().generation);
         let needle = Needle::of(filter)?;
         loop {
@@ -73,9 +77,9 @@ impl Texts {
             candidates: scan.candidates.len(),
             is_complete: scan.searched == scan.candidates.len(),
         };
-        let matched = scan.matched.clone();
+        let found = Found { matched: scan.matched.clone(), progress, generation: scan.generation };
         self.keep(scan);
-        Ok((matched, progress))
+        Ok(found)
     }
 
     fn take(&self, filter: &Filter, generation: u64) -> Scan {

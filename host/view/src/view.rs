@@ -3,10 +3,14 @@
 use crate::curves::{Series, SeriesRequest};
 use crate::details::{ShownDetails, details, difference};
 use crate::error::{Result, ViewError};
+use crate::evaluation::{Answers, Evaluation, RowRequest, answers, answers_to, evaluations};
+use crate::findings::{Findings, findings};
 use crate::page::{Page, PageRequest, page};
 use crate::run::{ViewedRun, name_of};
 use crate::sample::{ShownSample, sample};
 use crate::scores::{Histogram, HistogramRequest, histogram};
+use crate::steps::{StepTimes, step_times};
+use crate::vocabulary::{TokenTexts, TokensRequest};
 use gavel_runs::{Overview, RunError, is_run, list_runs, read_format};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +20,8 @@ use std::sync::Arc;
 /// The runs that are shown.
 pub struct View {
     pub(crate) runs: Vec<Arc<ViewedRun>>,
+    /// Files with saved answers.
+    answers: Vec<PathBuf>,
 }
 
 /// A run in the list.
@@ -39,13 +45,21 @@ pub(crate) struct ShownRun {
 }
 
 impl View {
-    /// Shows these folders: runs, or folders of runs. Two runs of a name get their path as names.
+    /// Shows these: runs, folders of runs, and files of answers that `gavel eval --out` saved as JSON Lines. Two runs of a
+    /// name get their path as names.
     ///
     /// # Errors
-    /// A folder is neither, or a newer version of Gavel wrote a run.
+    /// One is none of these, or a newer version of Gavel wrote a run.
     pub fn open(folders: &[PathBuf]) -> Result<Self> {
-        let mut paths = Vec::new();
+        let (mut paths, mut answers) = (Vec::new(), Vec::new());
         for folder in folders {
+            if folder.is_file() {
+                if folder.extension().is_none_or(|end| end != "jsonl") {
+                    return Err(ViewError::NotJsonl { path: folder.clone() });
+                }
+                answers.push(folder.clone());
+                continue;
+            }
             if is_run(folder) {
                 read_format(folder)?;
                 paths.push(folder.clone());
@@ -70,7 +84,7 @@ impl View {
             if is_unique { name.clone() } else { path.display().to_string() }
         };
         let runs = paths.iter().zip(&names).map(|(path, own)| ViewedRun::new(path.clone(), name(path, own)));
-        Ok(Self { runs: runs.collect() })
+        Ok(Self { runs: runs.collect(), answers })
     }
 
     pub(crate) fn run(&self, number: usize) -> Result<&Arc<ViewedRun>> {
@@ -114,6 +128,37 @@ impl View {
         let run = self.run(run)?;
         run.follow();
         histogram(run, request)
+    }
+
+    pub(crate) fn findings(&self, run: usize) -> Result<Findings> {
+        let run = self.run(run)?;
+        run.follow();
+        findings(run)
+    }
+
+    pub(crate) fn evaluations(&self) -> Vec<Evaluation> {
+        evaluations(&self.runs, &self.answers)
+    }
+
+    pub(crate) fn answers(&self, number: usize) -> Result<Answers> {
+        answers(&self.evaluation(number)?, &self.runs)
+    }
+
+    pub(crate) fn answers_to(&self, number: usize, request: &RowRequest) -> Result<Vec<Value>> {
+        answers_to(&self.evaluation(number)?, &request.row, &request.source)
+    }
+
+    fn evaluation(&self, number: usize) -> Result<Evaluation> {
+        self.evaluations().into_iter().nth(number).ok_or(ViewError::NoSuchEvaluation(number))
+    }
+
+    pub(crate) fn step(&self, run: usize, step: u64) -> Result<StepTimes> {
+        step_times(self.run(run)?, step)
+    }
+
+    pub(crate) fn tokens(&self, run: usize, request: &TokensRequest) -> Result<TokenTexts> {
+        let run = self.run(run)?;
+        run.vocabulary.texts(&run.name, &run.path, &request.ids)
     }
 
     pub(crate) fn details(&self, run: usize) -> Result<ShownDetails> {

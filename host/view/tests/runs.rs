@@ -89,7 +89,9 @@ fn two_runs_are_compared() {
 fn an_export_has_the_page_and_all_data_and_overwrites_nothing() {
     let place = Place::new();
     place.append("metrics.jsonl", "{\"step\":1,\"loss\":0.5}\n");
-    place.step(1, &(0..6).map(|number| line(1, 0, number, HOSTILE[number as usize])).collect::<Vec<_>>());
+    let mut lines: Vec<_> = (0..6).map(|number| line(1, 0, number, HOSTILE[number as usize])).collect();
+    lines[0]["plugins"]["answer"]["payload"] = json!({"__proto__": 1});
+    place.step(1, &lines);
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("page");
     let view = View::open(&[place.run()]).unwrap();
@@ -112,6 +114,7 @@ fn an_export_has_the_page_and_all_data_and_overwrites_nothing() {
     assert!(page.contains("src=\"app.js\"") && !page.contains("type=\"module\""), "{page}");
     let lines = read("data/0/lines-0.js");
     assert!(!lines.contains('<') && !lines.contains('\u{2028}') && lines.contains("\\u003cscript>"), "{lines}");
+    assert!(lines.contains("\\\"__proto__\\\":1"), "a name within a text, and none of the script's: {lines}");
     assert!(lines.starts_with("gavelData(\"0/lines-0\", [") && lines.trim_end().ends_with("]);"));
     let error = export(&view, &folder).unwrap_err().to_string();
     assert!(error.contains("exists and has files"), "{error}");

@@ -151,6 +151,35 @@ fn a_run_is_followed_as_it_records_and_is_resumed() {
 }
 
 #[test]
+fn tokens_have_the_texts_of_the_runs_tokenizer() {
+    let (place, _) = recorded();
+    let served = Served::new(&[place.run()]);
+    let ask = || served.post("/api/runs/0/tokens", &json!({"ids": [3 + 0xc3, 3 + 0xb6, 3 + 0x3c, 2, 9999]}));
+    let unknown = ask();
+    let error = unknown.json()["error"].as_str().unwrap().to_owned();
+    assert!(unknown.status == 404 && error.contains("names no model"), "{error}");
+    // The model that it began with is named by its path from where the run was started: the folder above the run.
+    let parent = place.run().parent().unwrap().to_owned();
+    place.write("config.toml", "[model]\npath = \"models/small\"\n");
+    assert!(ask().json()["error"].as_str().unwrap().contains("no tokenizer.json in models/small"));
+    gavel_text::Tokenizer::byte_level().save(&parent.join("models/small")).unwrap();
+    let found = ask().json();
+    for (id, bytes) in [("198", "c3"), ("185", "b6"), ("63", "3c"), ("2", "3c7c696d5f656e647c3e")] {
+        assert_eq!(found["bytes"][id], bytes, "{found}");
+    }
+    assert_eq!((&found["bytes"]["9999"], &found["special"]), (&Value::Null, &json!([2])), "{found}");
+    assert!(found["from"].as_str().unwrap().ends_with("models/small"), "{found}");
+    let many: Vec<u32> = (0..10_001).collect();
+    assert_eq!(served.post("/api/runs/0/tokens", &json!({"ids": many})).status, 400);
+    // A checkpoint of the run comes first.
+    gavel_text::Tokenizer::byte_level().save(&place.path("checkpoints/step-000002")).unwrap();
+    let anew = Served::new(&[place.run()]);
+    let found = anew.post("/api/runs/0/tokens", &json!({"ids": [68]})).json();
+    assert_eq!(found["bytes"], json!({"68": "41"}));
+    assert!(found["from"].as_str().unwrap().ends_with("checkpoints/step-000002"), "{found}");
+}
+
+#[test]
 fn a_sample_of_several_trajectories_is_one() {
     let place = Place::new();
     let mut second = line(1, 0, 0, "second");

@@ -6,10 +6,13 @@ import { showCurves } from "./curves.js";
 import { showSamples } from "./samples.js";
 import { showSample } from "./sample.js";
 import { showRewards } from "./rewards.js";
+import { showSuspects } from "./suspects.js";
+import { showStep } from "./steps.js";
+import { showEvaluation } from "./evaluation.js";
 import { showRun } from "./run.js";
 
-const VIEWS = { curves: ["Curves", showCurves], samples: ["Samples", showSamples], sample: [null, showSample], rewards: ["Rewards", showRewards], run: ["Run", showRun] };
-const KEYS = { 1: "curves", 2: "samples", 3: "rewards", 4: "run" };
+const VIEWS = { curves: ["Curves", showCurves], samples: ["Samples", showSamples], sample: [null, showSample], rewards: ["Rewards", showRewards], suspects: ["Suspects", showSuspects], step: ["Step", showStep], evaluation: ["Evaluation", showEvaluation], run: ["Run", showRun] };
+const KEYS = { 1: "curves", 2: "samples", 3: "rewards", 4: "suspects", 5: "step", 6: "evaluation", 7: "run" };
 const MOST_DRAWN = 4;
 const source = chooseSource();
 const page = { main: document.getElementById("main"), runs: [], shown: {}, view: null, turn: 0 };
@@ -58,7 +61,10 @@ async function show() {
   drawRuns(view);
   try {
     if (!draw) throw new Error(`there is no view ${view}\nhint: choose one above`);
-    const shown = await draw(page.main, { source, runs: drawnRuns(), allRuns: page.runs });
+    if (!page.runs.length && view !== "evaluation") throw new Error("no run is shown here\nhint: choose Evaluation for saved answers");
+    // An answer that comes when another view is shown must not be drawn over it.
+    const isCurrent = () => turn === page.turn;
+    const shown = await draw(page.main, { source, runs: drawnRuns(), allRuns: page.runs, isCurrent });
     if (turn === page.turn) page.shown = shown ?? {};
     else shown?.left?.();
   } catch (error) {

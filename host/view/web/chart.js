@@ -84,12 +84,13 @@ export function drawLines(holder, { lines, log, zoom, height = 190, onZoom, onPo
   return plot;
 }
 
-// Lines on top of each other: `parts` are `{label, x, y, colour}` over the same x. The legend has the values themselves.
+// Lines on top of each other: `parts` are `{label, x, step, y, colour}` over the same points. The legend has the values themselves.
 export function stackedLines(parts) {
   let sums = null;
+  const x = parts[0]?.x;
   const lines = parts.map((part) => {
     sums = part.y.map((value, at) => (value ?? 0) + (sums?.[at] ?? 0));
-    return { ...part, own: part.y, y: sums, fill: `${part.colour}99` };
+    return { ...part, x, own: part.y.map((value) => value ?? 0), y: sums, fill: `${part.colour}99` };
   });
   return lines.reverse();
 }

@@ -56,7 +56,13 @@ class CurveStore {
           const series = await this.source.series(run, request);
           for (const name of some) {
             const key = `${run}\n${name}`;
-            const [curve, before] = [series.curves[name], this.known.get(key)?.curve];
+            const [curve, known] = [series.curves[name], this.known.get(key)];
+            const before = known?.curve;
+            // Another answer came first, and has these rows.
+            if (series.after && before && (series.after !== known.rows || series.generation !== known.generation)) {
+              names.get(name).forEach(({ done }) => done(before));
+              continue;
+            }
             const whole = series.after && before ? { ...curve, x: [...before.x, ...curve.x], y: [...before.y, ...curve.y], step: [...before.step, ...curve.step] } : curve;
             this.known.set(key, { generation: series.generation, rows: series.rows, curve: whole });
             names.get(name).forEach(({ done }) => done(whole));

@@ -7,7 +7,7 @@ export function el(tag, options = {}, ...children) {
     if (name === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
     else if (name === "css") for (const [key, of] of Object.entries(value)) element.style.setProperty(key, of);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, shownText(value));
+    else if (value !== false && value != null) element.setAttribute(name, name === "value" ? String(value) : shownText(value));
   }
   for (const child of children.flat(Infinity)) {
     if (child instanceof Node) element.append(child);

@@ -1,4 +1,4 @@
-// The data of a view that was written as files: scripts that hand their value to `gavelData`. What the server does with
+// The data of a view that was written as files: scripts that hand their JSON to `gavelData`, files of lines as a list. What the server does with
 // them is done here: host/view/src/filter.rs, page.rs, scores.rs and sample.rs.
 import { serverSource } from "./source.js";
 
@@ -38,7 +38,8 @@ function passesFilter(row, filter) {
 function sortKey(row, request) {
   const score = row.plugins[request.filter.plugin]?.[0];
   const keys = { step: 0, reward: row.reward, advantage: row.advantage, length: row.response_length, turns: row.turns, time: row.elapsed_us, score };
-  if (request.sort === "disagreement") return score == null || row.reward == null ? null : Math.abs(score - row.reward);
+  const other = request.filter.against ? row.plugins[request.filter.against]?.[0] : row.reward;
+  if (request.sort === "disagreement") return score == null || other == null ? null : Math.abs(score - other);
   return keys[request.sort ?? "step"];
 }
 
@@ -99,7 +100,7 @@ async function fileSample(run, id) {
   const group = `${id.split(".").slice(0, 2).join(".")}.`;
   const siblings = rows.filter(([, row]) => row.id.startsWith(group) && row.trajectory === 0);
   const trajectories = await Promise.all(own.map((at) => lineOf(run, rows[at])));
-  const beside = await Promise.all(siblings.map(async (entry) => ({ ...entry[1], preview: (await lineOf(run, entry))?.response ?? "" })));
+  const beside = await Promise.all(siblings.map(async (entry) => ({ ...entry[1], preview: ((await lineOf(run, entry))?.response ?? "").slice(0, 4000) })));
   return { id, trajectories, group: beside, before: rows[own[0] - 1]?.[1].id, after: rows[own.at(-1) + 1]?.[1].id };
 }
 
@@ -123,10 +124,41 @@ async function fileHistogram(run, request) {
   return scores.length ? { low, high, ranges } : { low: 0, high: 0, ranges };
 }
 
+const MOST_POINTS = 4000;
+
+// Of many rows, those with the lowest and the highest value of each of equal parts.
+function thinnedRows(rows, value) {
+  if (rows.length <= MOST_POINTS) return rows;
+  const part = Math.ceil(rows.length / (MOST_POINTS / 2));
+  return Array.from({ length: Math.ceil(rows.length / part) }, (_, at) => rows.slice(at * part, (at + 1) * part)).flatMap((some) => {
+    const ends = some.reduce(([low, high], row) => [value(row) < value(low) ? row : low, value(row) >= value(high) ? row : high], [some[0], some[0]]);
+    return [...new Set(ends)].sort((one, other) => one - other);
+  });
+}
+
 async function fileSeries(run, request) {
-  const whole = (await loadData(`${run}/metrics`))[request.axis ?? "step"];
-  const curves = Object.fromEntries(request.names.map((name) => [name, whole.curves[name] ?? { x: [], step: [], y: [] }]));
-  return { ...whole, after: 0, curves };
+  const { generation, rows, axes, columns } = await loadData(`${run}/metrics`);
+  const [axis, steps] = [axes[request.axis ?? "step"], axes.step];
+  const [low, high] = request.range ?? [-Infinity, Infinity];
+  const inRange = axis.flatMap((x, row) => (x != null && steps[row] != null && x >= low && x <= high ? [row] : []));
+  const valueAt = (name, row) => columns[name]?.[row] ?? null;
+  const curveOf = (name, some, kept) => ({ x: kept.map((row) => axis[row]), step: kept.map((row) => steps[row]), y: kept.map((row) => valueAt(name, row)), is_thinned: request.range != null || kept.length < some.length });
+  let shared = null;
+  if (request.together) {
+    const having = inRange.filter((row) => request.names.some((name) => valueAt(name, row) != null));
+    shared = [having, thinnedRows(having, (row) => request.names.reduce((sum, name) => sum + valueAt(name, row), 0))];
+  }
+  const pointsOf = (name) => {
+    const having = inRange.filter((row) => valueAt(name, row) != null);
+    return [having, thinnedRows(having, (row) => valueAt(name, row))];
+  };
+  return { generation, rows, after: 0, curves: Object.fromEntries(request.names.map((name) => [name, curveOf(name, ...(shared ?? pointsOf(name)))])) };
+}
+
+async function fileTokens(run) {
+  const found = await loadData(`${run}/tokens`);
+  if (found.error) throw new Error(found.error);
+  return found;
 }
 
 const fileSource = {
@@ -138,11 +170,17 @@ const fileSource = {
   samples: fileSamples,
   sample: fileSample,
   histogram: fileHistogram,
+  step: (run, step) => loadData(`${run}/step-${step}`),
+  evaluations: () => loadData("evaluations"),
+  answers: (number) => loadData(`evaluation-${number}`),
+  answersTo: async (number, row, source) => (await loadData(`answers-${number}`)).filter((line) => !line.trajectory && String(line.task_id ?? line.id) === row && (line.data_source ?? "") === source),
+  findings: (run) => loadData(`${run}/findings`),
+  tokens: fileTokens,
 };
 
 // The source that the page was made for.
 export function chooseSource() {
   if (document.querySelector('meta[name="source"]').content !== "files") return serverSource;
-  globalThis.gavelData = (key, value) => waitingData.get(key)?.(value);
+  globalThis.gavelData = (key, value) => waitingData.get(key)?.(Array.isArray(value) ? value.map((line) => JSON.parse(line)) : JSON.parse(value));
   return fileSource;
 }

@@ -13,9 +13,10 @@ function heatTable(histogram, run, plugin) {
   const width = (histogram.high - histogram.low) / histogram.ranges[0].bins.length;
   const most = Math.max(1, ...histogram.ranges.flatMap((range) => range.bins));
   const link = (range, at) => () => {
-    const [low, high] = [histogram.low + at * width, histogram.low + (at + 1) * width];
+    const isLast = at === histogram.ranges[0].bins.length - 1;
+    const [low, high] = [histogram.low + at * width, isLast ? histogram.high : histogram.low + (at + 1) * width];
     const names = plugin ? ["score_min", "score_max"] : ["reward_min", "reward_max"];
-    go("samples", { run: run.number, step_min: range.first, step_max: range.last, plugin, [names[0]]: low.toPrecision(6), [names[1]]: high.toPrecision(6) });
+    go("samples", { run: run.number, step_min: range.first, step_max: range.last, plugin, [names[0]]: String(low), [names[1]]: String(high) });
   };
   const rows = histogram.ranges.map((range) => el("tr", {}, el("th", { scope: "row" }, range.first === range.last ? `${range.first}` : `${range.first}–${range.last}`),
     range.bins.map((count, at) => el("td", { css: { "--share": String(count ? 0.12 + 0.88 * (count / most) : 0) } }, count > 0 && el("button", { type: "button", class: "cell", title: `${count} with ${number(histogram.low + at * width)} to ${number(histogram.low + (at + 1) * width)}`, "aria-label": `steps ${range.first} to ${range.last}: ${count} with ${number(histogram.low + at * width)} to ${number(histogram.low + (at + 1) * width)}`, on: { click: link(range, at) } }))),
@@ -37,7 +38,7 @@ export async function showRewards(main, { source, allRuns }) {
   const kinds = Object.keys(OUTCOME_COLOURS);
   const waits = run.metrics.filter((name) => name.startsWith("device_wait/") && name !== "device_wait/total");
   const latencies = plugins.map((plugin) => [plugin, ["latency_p50", "latency_p99"].map((end) => `reward/${plugin}/${end}`).filter((name) => run.metrics.includes(name))]);
-  const names = [...plugins.flatMap((plugin) => kinds.map((kind) => `outcome/${plugin}/${kind}`)), ...waits, ...latencies.flatMap(([, some]) => some), ...plugins.map((plugin) => `reward/${plugin}/mean`)].filter((name) => run.metrics.includes(name));
+  const names = [...latencies.flatMap(([, some]) => some), ...plugins.map((plugin) => `reward/${plugin}/mean`)].filter((name) => run.metrics.includes(name));
   const holders = new Map();
   const card = (key, title) => {
     const holder = el("div", { class: "plot" });
@@ -63,13 +64,14 @@ export async function showRewards(main, { source, allRuns }) {
     }
   };
   const draw = async () => {
-    const { curves } = await source.series(run.number, { names });
+    const together = (some) => (some.length ? source.series(run.number, { names: some, together: true }) : { curves: {} });
+    const outcomesOf = (plugin) => kinds.map((kind) => `outcome/${plugin}/${kind}`).filter((name) => run.metrics.includes(name));
+    const [{ curves }, waited, ...outcomes] = await Promise.all([source.series(run.number, { names }), together(waits), ...plugins.map((plugin) => together(outcomesOf(plugin)))]);
     if (!isShown) return;
     const shared = { axisLabel: "step", onPoint: (line, point) => go("samples", { run: run.number, step_min: line.step[point], step_max: line.step[point] }) };
-    for (const plugin of plugins) {
-      const parts = kinds.map((kind) => ({ label: kind, ...(curves[`outcome/${plugin}/${kind}`] ?? { x: [], y: [], step: [] }), colour: OUTCOME_COLOURS[kind] })).filter((part) => part.y.some((value) => value > 0));
-      const x = parts[0]?.x;
-      drawLines(holders.get(`outcome ${plugin}`), { ...shared, lines: stackedLines(parts.filter((part) => part.x.length === x.length).map((part) => ({ ...part, x }))), stacked: true });
+    for (const [at, plugin] of plugins.entries()) {
+      const parts = kinds.map((kind) => ({ label: kind, ...outcomes[at].curves[`outcome/${plugin}/${kind}`], colour: OUTCOME_COLOURS[kind] }));
+      drawLines(holders.get(`outcome ${plugin}`), { ...shared, lines: stackedLines(parts.filter((part) => part.y?.some((value) => value > 0))), stacked: true });
       const mean = curves[`reward/${plugin}/mean`];
       if (mean) drawLines(holders.get(`mean ${plugin}`), { ...shared, lines: [{ label: "", ...mean, colour: colourOf(run.number) }] });
     }
@@ -77,9 +79,7 @@ export async function showRewards(main, { source, allRuns }) {
       if (some.length) drawLines(holders.get(`latency ${plugin}`), { ...shared, log: true, lines: some.map((name, at) => ({ label: name.endsWith("p50") ? "p50" : "p99", ...curves[name], colour: colourOf(at) })) });
     }
     if (waits.length) {
-      // A step lacks what it did not wait for.
-      const steps = [...new Set(waits.flatMap((name) => curves[name].x))].sort((one, other) => one - other);
-      const parts = waits.map((name, at) => { const known = new Map(curves[name].x.map((x, n) => [x, curves[name].y[n]])); return { label: name.slice(12), x: steps, step: steps, y: steps.map((x) => known.get(x) ?? 0), colour: colourOf(at) }; });
+      const parts = waits.map((name, at) => ({ label: name.slice(12), ...waited.curves[name], colour: colourOf(at) }));
       drawLines(holders.get("waits"), { ...shared, lines: stackedLines(parts), stacked: true, height: 240 });
     }
   };

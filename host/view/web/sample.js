@@ -1,5 +1,6 @@
 import { bytesText, commandLine, duration, el, failure, folded, number, quoted, table } from "./dom.js";
 import { go, hashOf, readState } from "./state.js";
+import { branchView, contrastView } from "./branches.js";
 import { tokenView } from "./tokens.js";
 
 function contentText(content) {
@@ -24,7 +25,7 @@ function messageView(message, note) {
     reasoning && folded("reasoning", () => el("pre", {}, reasoning)), answer, (message.tool_calls ?? []).map(toolCall));
 }
 
-function conversation(line, at, count) {
+function conversation(line, at, count, plugins, texts) {
   const prompt = line.opening?.messages ?? line.prompt ?? [];
   const turns = new Map((line.trace?.turns ?? []).map((turn) => [turn.message, turn]));
   const note = (number_) => {
@@ -38,7 +39,7 @@ function conversation(line, at, count) {
     (line.messages ?? []).map((message, number_) => messageView(message, note(number_))),
     line.error && failure(new Error(`${line.error.kind ?? "error"}: ${line.error.message ?? JSON.stringify(line.error)}`)),
     line.prompt_text && folded("prompt as the policy read it", () => el("pre", {}, line.prompt_text)),
-    line.token_ids && folded("tokens of the response", () => tokenView(line.token_ids)),
+    line.token_ids && folded("tokens of the response", () => tokenView(line, line.trajectory ?? at, plugins, texts)),
     line.rollout?.tool_uses?.length > 0 && folded("uses of tools", () => el("pre", {}, JSON.stringify(line.rollout.tool_uses, null, 2))),
     line.rollout?.printed && folded("printed", () => el("pre", {}, line.rollout.printed)),
     folded("the line as recorded", () => el("pre", {}, JSON.stringify(line, null, 2))));
@@ -68,7 +69,7 @@ function groupView(sample, run, from) {
     el("p", {}, Object.entries(row.plugins).map(([name, [score, outcome]]) => el("span", { class: "key" }, `${name} ${score == null ? outcome : number(score)}`))), el("pre", {}, row.preview)))));
 }
 
-export async function showSample(main, { source, allRuns }) {
+export async function showSample(main, { source, allRuns, isCurrent }) {
   const { params } = readState();
   const run = allRuns.find((one) => one.number === Number(params.get("run") ?? 0));
   if (!run) throw new Error(`there is no run ${params.get("run")}`);
@@ -79,18 +80,19 @@ export async function showSample(main, { source, allRuns }) {
   try {
     sample = await source.sample(run.number, id);
   } catch (error) {
-    main.replaceChildren(links(), failure(error));
+    if (isCurrent()) main.replaceChildren(links(), failure(error));
     return {};
   }
+  if (!isCurrent()) return {};
   const lines = sample.trajectories.filter(Boolean), first = lines[0] ?? {};
   const facts = [["reward", first.reward == null ? first.outcome : number(first.reward)], ["advantage", lines.map((line) => number(line.advantage)).join(", ")], ["ended by", first.finish_reason], ["tokens", `${number(first.prompt_length)} + ${lines.map((line) => number(line.response_length)).join(" + ")}`], ["turns", first.turns == null ? null : number(first.turns)], ["source", first.data_source], ["task", first.task_id], ["answer wanted", first.ground_truth], ["drawn for step", first.step], ["trained in step", first.trained_step], ["policy version", first.tokens?.policy_version]];
   main.replaceChildren(...[links(sample), el("h2", {}, `sample ${sample.id} of ${run.name}`),
     el("dl", { class: "facts" }, facts.filter(([, value]) => value != null && value !== "").map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, String(value))))),
     first.outcome !== "scored" && first.reason && el("pre", { class: "reason" }, first.reason),
-    el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), lines.map((line, at) => conversation(line, at, lines.length))),
+    el("div", { class: "two" }, el("div", {}, el("h2", {}, "conversation"), branchView(lines, (at) => { const part = main.querySelectorAll("section.conversation")[at]; part.setAttribute("tabindex", "-1"); part.scrollIntoView(); part.focus(); }), lines.map((line, at) => conversation(line, at, lines.length, first.plugins, (ids) => source.tokens(run.number, ids)))),
       el("div", {}, el("h2", {}, "verdicts"), Object.entries(first.plugins ?? {}).map(([name, verdict]) => verdictView(name, verdict)),
         Object.keys(first.not_called ?? {}).length > 0 && table(["not called", "why"], Object.entries(first.not_called).map(([name, why]) => [name, typeof why === "string" ? why : JSON.stringify(why)]), "Plugins that were not called"))),
-    groupView(sample, run.number, from), commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`)].filter(Boolean));
+    contrastView(sample.group, (other) => hashOf("sample", { run: run.number, id: other, from })), groupView(sample, run.number, from), commandLine(`gavel runs show ${quoted(run.path)} --sample ${id}`), commandLine(`gavel replay ${quoted(run.path)} --sample ${id}`)].filter(Boolean));
   const open = (other) => other && go("sample", { run: run.number, id: other, from });
   return { keys: { j: () => open(sample.after), k: () => open(sample.before), Escape: () => { location.hash = back; } } };
 }

@@ -11,6 +11,7 @@ function requestOf(params) {
   for (const name of NUMBERS) if (params.get(name)) filter[name] = Number(params.get(name));
   for (const [name, key] of [["outcome", "outcomes"], ["end", "finish"], ["source", "sources"], ["speaker", "speakers"]]) if (params.get(name)) filter[key] = [params.get(name)];
   if (params.get("plugin")) filter.plugin = params.get("plugin");
+  if (params.get("plugin") && params.get("against")) filter.against = params.get("against");
   if (params.get("text")) Object.assign(filter, { text: params.get("text"), ignore_case: params.get("case") !== "1" });
   return { filter, sort: params.get("sort") ?? "step", descending: params.get("down") === "1", offset: Number(params.get("offset") ?? 0), limit: PAGE };
 }
@@ -29,7 +30,7 @@ function filterForm(params, index) {
   const form = el("form", { class: "tools", on: { submit: (event) => {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(form));
-    change({ outcome: "", end: "", source: "", speaker: "", plugin: "", case: "", offset: "", ...values }, false);
+    change({ outcome: "", end: "", source: "", speaker: "", plugin: "", against: "", case: "", offset: "", ...values }, false);
   } } },
     el("label", { class: "wide" }, "text ", el("input", { type: "search", name: "text", value: params.get("text") ?? "", placeholder: "in messages" })),
     el("label", {}, el("input", { type: "checkbox", name: "case", value: "1", checked: params.get("case") === "1" }), " match case"),
@@ -38,23 +39,25 @@ function filterForm(params, index) {
     index.sources.length > 1 && pickOne("source", "source", index.sources, params.get("source"), "all"),
     index.speakers.length > 0 && pickOne("speaker", "speaker", index.speakers, params.get("speaker"), "all"),
     pickOne("plugin", "plugin", index.plugins, params.get("plugin"), "all together"),
+    params.get("plugin") && index.plugins.length > 1 && pickOne("off by", "against", index.plugins.filter((name) => name !== params.get("plugin")), params.get("against"), "the reward"),
     params.get("plugin") && bounds("score", "score", params, "any"),
     el("button", { type: "submit" }, "show"), el("button", { type: "button", on: { click: () => go("samples", { run: params.get("run") ?? "" }) } }, "clear"));
   form.addEventListener("change", (event) => { if (event.target.matches("select, [type=checkbox]")) form.requestSubmit(); });
   return form;
 }
 
-function columnsOf(plugin) {
+function columnsOf(plugin, against) {
+  const other = (row) => (against ? row.plugins[against]?.[0] : row.reward);
   return [["step", "id", (row) => row.id], ["reward", "reward", (row) => number(row.reward)], ["advantage", "adv.", (row) => number(row.advantage, 3)],
     ["length", "tokens", (row) => number(row.response_length)],
     [null, "outcome", (row) => row.outcome], [null, "end", (row) => row.finish_reason], ["time", "time", (row) => duration(row.elapsed_us / 1e6)],
-    ...(plugin ? [["score", plugin, (row) => number(row.plugins[plugin]?.[0])], ["disagreement", "off by", (row) => { const score = row.plugins[plugin]?.[0]; return score == null || row.reward == null ? "–" : number(Math.abs(score - row.reward)); }]] : []),
+    ...(plugin ? [["score", plugin, (row) => number(row.plugins[plugin]?.[0])], ...(against ? [[null, against, (row) => number(other(row))]] : []), ["disagreement", "off by", (row) => { const score = row.plugins[plugin]?.[0]; return score == null || other(row) == null ? "–" : number(Math.abs(score - other(row))); }]] : []),
     [null, "response", (row) => row.preview]];
 }
 
 function sampleTable(page, params, run) {
   const [sort, down] = [params.get("sort") ?? "step", params.get("down") === "1"];
-  const columns = columnsOf(params.get("plugin"));
+  const columns = columnsOf(params.get("plugin"), params.get("against"));
   const head = columns.map(([key, name]) => {
     const isSorted = key === sort;
     const turn = () => change({ sort: key === "step" ? "" : key, down: isSorted ? !down : key !== "step", offset: "" });

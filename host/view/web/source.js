@@ -13,6 +13,19 @@ async function ask(path, body) {
   return value;
 }
 
+const IDS_OF_A_REQUEST = 4000;
+
+async function tokens(run, ids) {
+  const [all, found] = [[...new Set(ids)], { from: "", bytes: {}, special: [] }];
+  for (let start = 0; start < all.length; start += IDS_OF_A_REQUEST) {
+    const part = await ask(`api/runs/${run}/tokens`, { ids: all.slice(start, start + IDS_OF_A_REQUEST) });
+    Object.assign(found.bytes, part.bytes);
+    found.special.push(...part.special);
+    found.from = part.from;
+  }
+  return found;
+}
+
 export const serverSource = {
   isLive: true,
   runs: () => ask("api/runs"),
@@ -21,5 +34,11 @@ export const serverSource = {
   samples: (run, request) => ask(`api/runs/${run}/samples`, request),
   sample: (run, id) => ask(`api/runs/${run}/samples/${encodeURIComponent(id)}`),
   histogram: (run, request) => ask(`api/runs/${run}/histogram`, request),
+  tokens,
+  step: (run, step) => ask(`api/runs/${run}/steps/${step}`),
+  evaluations: () => ask("api/evaluations"),
+  answers: (number) => ask(`api/evaluations/${number}`),
+  answersTo: (number, row, source) => ask(`api/evaluations/${number}`, { row, source }),
+  findings: (run) => ask(`api/runs/${run}/findings`),
   difference: (one, other) => ask(`api/runs/${one}/difference/${other}`),
 };

@@ -8,6 +8,7 @@ mod sequence;
 mod writer;
 
 pub use glance::{SampleGlance, VerdictGlance};
+pub use packed::response_ids;
 pub use reader::{RecordedSample, SampleReader, Samples};
 pub use writer::{SampleWriter, ScoredSample};
 

@@ -89,6 +89,12 @@ impl PackedTokens {
     }
 }
 
+/// The tokens after the prompt in the `token_ids` of a line; none where they cannot be read.
+pub fn response_ids(token_ids: &serde_json::Value) -> Vec<u32> {
+    let packed = token_ids.get("response").and_then(serde_json::Value::as_str).unwrap_or_default();
+    unpack(packed, "response").unwrap_or_default().into_iter().map(u32::from_le_bytes).collect()
+}
+
 /// The sum; `None` if it is too large to be a length.
 fn sum(mut counts: impl Iterator<Item = usize>) -> Option<usize> {
     counts.try_fold(0, usize::checked_add)
@@ -137,6 +143,7 @@ mod tests {
             let text = serde_json::to_string(&PackedTokens::from(&tokens)).unwrap();
             let back = serde_json::from_str::<PackedTokens>(&text).unwrap().unpack().unwrap();
             assert_eq!(back, tokens, "{text}");
+            assert_eq!(response_ids(&serde_json::from_str(&text).unwrap()), tokens.response);
         }
     }
 
