@@ -97,12 +97,16 @@ assert every.choices[0].message.content == choice.message.content
 twice = {str(3 + ord("z")): 100, str(3 + ord("q")): 50}
 penalised = chat(temperature=0, logit_bias=twice, max_tokens=2, extra_body={"repetition_penalty": 100})
 assert penalised.choices[0].message.content == "zq", penalised
-# A penalty moves the answer away from what it has said.
-bias = {str(3 + ord("z")): 50, str(3 + ord("y")): 49}
-repeated = chat(temperature=0, logit_bias=bias, max_tokens=6).choices[0].message.content
-assert repeated == "zzzzzz", repeated
-for penalty in [{"presence_penalty": 2}, {"frequency_penalty": 2}]:
-    assert chat(temperature=0, logit_bias=bias, max_tokens=6, **penalty).choices[0].message.content != repeated, penalty
+# Penalties on what was said add up to more than the bias: the first letter does not stay.
+bias = {str(3 + ord("z")): 50, str(3 + ord("y")): 46}
+assert set(chat(temperature=0, logit_bias=bias, max_tokens=12).choices[0].message.content) == {"z"}
+for penalty in [{"frequency_penalty": 1}, {"frequency_penalty": 0.5, "presence_penalty": 2}]:
+    assert set(chat(temperature=0, logit_bias=bias, max_tokens=12, **penalty).choices[0].message.content) == {"y", "z"}
+# A reward for what was said keeps it, and a penalty of the same size does not.
+bias = {str(3 + ord("z")): 50, str(3 + ord("y")): 50}
+kept, left = (chat(temperature=0, logit_bias=bias, max_tokens=12, presence_penalty=penalty).choices[0].message.content
+              for penalty in (-2, 2))
+assert len(set(kept)) == 1 and len(set(left)) == 2, (kept, left)
 
 # Plain completions, of text and of tokens.
 text = client.completions.create(model=model, prompt="Once", max_tokens=6, temperature=0, logprobs=2)
